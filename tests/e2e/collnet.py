@@ -5,7 +5,9 @@
   collnet.py chain PLUGIN      the same of CollNetChain
   collnet.py versions PLUGIN…  plugins of every version of the interface
   collnet.py traffic PLUGIN    what a host sends is what it must: its vector, once
+  collnet.py registered PLUGIN  registered buffers are read and written by the network, whatever other ranks have done
   collnet.py failures PLUGIN   what fails while it is set up turns it off everywhere; what fails later is told
+  collnet.py stalls PLUGIN     a network that does not finish is named, one that is slow is not
   collnet.py settings PLUGIN   what turns it on and off, and who says so
 """
 import pathlib
@@ -82,6 +84,40 @@ def traffic(plugin):
             check(vectors <= sent < 1.05 * vectors, f"{sent / vectors:.2f} vectors were sent: {line}")
 
 
+def registrations(hosts, per_host, only, env, *options):
+    """{node: how many the network was asked for}, of one head a host."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "statistics"
+        conform(hosts, per_host, only, {**env, "SWITCH_COLLNET_STATISTICS": file}, *options)
+        found = [re.search(r"node=(\d+) .* registrations=(\d+)", line) for line in file.read_text().splitlines()]
+        counts = {}
+        for match in found:
+            counts[int(match[1])] = counts.get(int(match[1]), 0) + int(match[2])
+        return counts
+
+
+def registered(plugin):
+    for hosts in (2, 3, 4):
+        for algorithm in ("CollNetDirect", "CollNetChain"):
+            only = "all_reduce,all_gather,reduce_scatter" if algorithm == "CollNetDirect" else "all_reduce"
+            env = env_of(plugin, 1, NCCL_ALGO=algorithm)
+            own = registrations(hosts, 1, only, env, *FEW)
+            for ranks in ("all", "odd"):
+                with_user = registrations(hosts, 1, only, env, *FEW, "--registered", ranks)
+                for node, count in own.items():
+                    more = 2 if ranks == "all" or node % 2 == 1 else 0  # where to send from and to receive into
+                    check(with_user[node] == count + more, f"{hosts} hosts, {algorithm}, {ranks}: {own}, {with_user}")
+    # What is cut into many calls, a setting, and nodes of several ranks.
+    env = env_of(plugin, 1, NCCL_ALGO="CollNetDirect")
+    conform(2, 1, "all_reduce", {**env, "SWITCH_COLLNET_MAX_COLL_BYTES": 8192}, *FEW, "--registered", "odd")
+    own = registrations(2, 1, "all_reduce", env, *FEW)
+    check(own == registrations(2, 1, "all_reduce", {**env, "NCCL_LOCAL_REGISTER": 0, "NCCL_GRAPH_REGISTER": 0}, *FEW,
+                               "--registered", "all"), "NCCL_LOCAL_REGISTER=0 registers")
+    for devices in (1, 2):
+        only = "all_reduce,all_gather,reduce_scatter" if devices == 2 else "all_reduce"
+        conform(3, 2, only, env_of(plugin, devices, NCCL_ALGO="CollNetDirect"), *FEW, "--registered", "odd")
+
+
 def falls_back(plugin, devices, words, **more):
     """Nobody uses it, all results are right, and one line says why."""
     env = env_of(plugin, devices, NCCL_DEBUG="WARN", **more)
@@ -108,6 +144,22 @@ def failures(plugin):
     conform(2, 1, "all_reduce", env_of(plugin, 1, NCCL_ALGO="CollNetDirect", SWITCH_COLLNET_FAULTS="null-request=40"), *FEW)
 
 
+def stalls(plugin):
+    env = env_of(plugin, 1, NCCL_ALGO="CollNetDirect", NCCL_DEBUG="WARN", TUTTI_STALL_SEC=1)
+    code, said = run_for_code(*command(2, 1, "all_reduce", *FEW), seconds=120,
+                              **{**env, "SWITCH_COLLNET_FAULTS": "lost=3", "SWITCH_COLLNET_OPERATION_MS": 6000})
+    check(code != 0, said[-3000:])
+    stalled = [line for line in said.splitlines() if "Stall:" in line]
+    for rank in (0, 1):
+        named = rf"Stall: rank {rank} of 2 .* waits for the network in which it runs \(CollNet\).*" \
+                r"CollNet call \d+ \(AllReduce .*\) of rail 0 by COLLNET/switch/0: waits for the network"
+        check(any(re.search(named, line) for line in stalled), f"rank {rank}: {stalled or said[-3000:]}")
+    # Eight of 64 calls at a time, each of which takes 400 ms: operations of some seconds that move all the time.
+    said = run(*command(2, 1, "all_gather", "--types", "double", "--counts", 65536), seconds=240,
+               **{**env, "SWITCH_COLLNET_FAULTS": "late=400", "SWITCH_COLLNET_MAX_COLL_BYTES": 16384})
+    check("Stall:" not in said, said[-3000:])
+
+
 def settings(plugin):
     def said_of(hosts, per_host, env, only="all_reduce"):
         return conform(hosts, per_host, only, {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,TUNING", **env}, *FEW)
@@ -127,7 +179,7 @@ def settings(plugin):
     said = said_of(2, 1, env_of(plugin, 1, NCCL_ALGO="Ring,CollNetDirect", SWITCH_COLLNET_FAULTS="no-support=bfloat16:*"))
 
 
-TESTS = {"direct": direct, "chain": chain, "versions": versions, "traffic": traffic, "failures": failures,
+TESTS = {"direct": direct, "chain": chain, "versions": versions, "traffic": traffic, "registered": registered, "failures": failures, "stalls": stalls,
          "settings": settings}
 
 if __name__ == "__main__":

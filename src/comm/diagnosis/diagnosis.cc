@@ -168,6 +168,13 @@ class Chain {
   std::set<int> seen_;
 };
 
+/// Whether what it waits for is the network in which a collective runs.
+bool isInNetwork(const RankState& state, int rank) {
+  return std::any_of(state.holds.begin(), state.holds.end(), [rank](const RankState::Hold& hold) {
+    return hold.receiver == rank && hold.blockedBy == proxy::BlockedBy::Network;
+  });
+}
+
 std::string endOfChain(const StallCase& stall, int rank) {
   const std::string who = rank == stall.self ? "this rank" : stall.describe(rank);
   if (stall.gone(rank)) {
@@ -190,6 +197,14 @@ std::string endOfChain(const StallCase& stall, int rank) {
       return fmt::format("{} {}", who, doingOf(state));
     case RankDoing::Running:
     case RankDoing::Stalled:
+      if (isInNetwork(state, rank)) {
+        return fmt::format(
+            "all ranks are in an operation; {} waits for the network in which it runs (CollNet), which has not "
+            "finished "
+            "a call that all its nodes make. Look at what its plugin and its switches say, and at the way of each "
+            "node's head to them; NCCL_COLLNET_ENABLE=0 does without it",
+            who);
+      }
       return fmt::format(
           "all ranks are in an operation; {} waits for nobody: its device is stuck or stopped, or busy "
           "with other work",

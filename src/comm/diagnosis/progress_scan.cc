@@ -71,19 +71,21 @@ bool MovementSweep::takePortion() {
 }
 
 /// One portion, or the end of a pass.
-void MovementSweep::pass(Time now, const HasLeft& hasLeft) {
+void MovementSweep::pass(Time now, const proxy::ProgressTask* collNet, const HasLeft& hasLeft) {
   if (beginPortion(hasLeft)) return;
+  const std::uint64_t work = workOf(collNet);
   if (step_ == Step::Second) {
-    found_ = State::Still;
+    found_ = work != collNetWork_ ? State::Moves : State::Still;
     step_ = Step::Idle;
     return;
   }
   step_ = Step::Between;
   firstOver_ = now;
+  collNetWork_ = work;
 }
 
-MovementSweep::State MovementSweep::follow(Time now, const ChannelSet& channels, const HasLeft& hasLeft,
-                                           milliseconds apart) {
+MovementSweep::State MovementSweep::follow(Time now, const ChannelSet& channels, const proxy::ProgressTask* collNet,
+                                           const HasLeft& hasLeft, milliseconds apart) {
   // Also one that reset() has made useless: its memory is needed.
   if (copying_) {
     const CounterCopy::State state = copy_.poll();
@@ -106,7 +108,7 @@ MovementSweep::State MovementSweep::follow(Time now, const ChannelSet& channels,
     next_ = 0;
     step_ = Step::Second;
   }
-  pass(now, hasLeft);
+  pass(now, collNet, hasLeft);
   return found_ == State::None ? State::UnderWay : found_;
 }
 

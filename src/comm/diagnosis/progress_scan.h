@@ -32,10 +32,12 @@ class MovementSweep {
 
   /// Forgets what was found.
   void reset();
-  /// Goes on; begins where nothing is under way or known. `channels`: of one communicator, always the same. `hasLeft`:
-  /// ranks whose memory may be gone. `apart`: from the end of the first pass to the start of the second. Moves and
+  /// Goes on; begins where nothing is under way or known. `channels`: of one communicator, always the same. `collNet`:
+  /// what drives its collectives in the network, likewise; null: nothing does. `hasLeft`: ranks whose memory may be
+  /// gone. `apart`: from the end of the first pass to the start of the second. Moves and
   /// Still are said until reset(). A device that does not copy keeps it UnderWay.
-  State follow(Time now, const ChannelSet& channels, const HasLeft& hasLeft, milliseconds apart);
+  State follow(Time now, const ChannelSet& channels, const proxy::ProgressTask* collNet, const HasLeft& hasLeft,
+               milliseconds apart);
 
  private:
   enum class Step : std::uint8_t { Idle, First, Between, Second };
@@ -51,13 +53,14 @@ class MovementSweep {
   void list(const ChannelSet& channels);
   bool beginPortion(const HasLeft& hasLeft);
   bool takePortion();
-  void pass(Time now, const HasLeft& hasLeft);
+  void pass(Time now, const proxy::ProgressTask* collNet, const HasLeft& hasLeft);
 
   CounterCopy copy_;
   bool copying_ = false;
   Step step_ = Step::Idle;
   State found_ = State::None;
   std::vector<End> ends_;
+  std::uint64_t collNetWork_ = 0;     ///< in the first pass
   std::vector<std::size_t> portion_;  ///< indices of ends that are being copied
   std::size_t next_ = 0;              ///< the first end that this pass has not begun to copy
   Time firstOver_{};

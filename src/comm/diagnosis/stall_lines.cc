@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "base/hash.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
@@ -41,6 +44,16 @@ std::string countsOf(const EndReading& end) {
 }
 
 }  // namespace
+
+std::uint64_t fingerprintOf(std::span<const EndReading> ends, std::span<const std::uint64_t> others) {
+  std::vector<std::uint64_t> facts(others.begin(), others.end());
+  for (const EndReading& end : ends) {
+    facts.push_back(end.produced);
+    facts.push_back(end.consumed);
+    facts.push_back(hashBytes(std::as_bytes(std::span(end.task))));
+  }
+  return hashBytes(std::as_bytes(std::span(facts)));
+}
 
 std::optional<EndWait> waitOf(const EndReading& end) {
   // What it sent before came all: whoever waits for it waits in vain. A receiver looks like one that waits.

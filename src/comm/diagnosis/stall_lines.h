@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "comm/connect/link_types.h"
@@ -24,6 +25,9 @@ struct EndReading {
   bool starves = false;        ///< a host thread in between has nothing for us, and the network brings it nothing
   std::string task = {};       ///< what the host thread in between says of itself; empty: there is none
 };
+
+/// A number that differs when any of them has moved, or any of `others`.
+std::uint64_t fingerprintOf(std::span<const EndReading> ends, std::span<const std::uint64_t> others);
 
 /// What an end is at.
 struct EndWait {

@@ -39,6 +39,7 @@ class Probe final : public StallProbe {
   void say(Time now, bool asks);
   bool confirmed(Time now);
   bool fresh(Time now) const;
+  std::uint64_t fingerprint() const;
   bool answered() const;
   RankState state(Time now) const;
   void noteWaits(RankState& own) const;
@@ -49,6 +50,7 @@ class Probe final : public StallProbe {
   Diagnosis verdict(const RankState& own) const;
   std::vector<std::string> waits() const;
   std::vector<std::string> underWay() const;
+  const proxy::ProgressTask* collNet() const { return at_.collNet ? at_.collNet() : nullptr; }
   std::string peerText(int rank) const;
   void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
 

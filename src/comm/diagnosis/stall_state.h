@@ -40,7 +40,7 @@ struct RankState {
   static constexpr std::size_t kHolds = 16;
   /// Messages that it has given to somebody and that have not come through.
   struct Hold {
-    std::int32_t receiver = -1;  ///< -1: no more
+    std::int32_t receiver = -1;  ///< -1: no more; itself: a call of a network that reduces by itself
     std::int32_t relay = -1;     ///< the rank that sends in its stead; -1: none does
     proxy::BlockedBy blockedBy = proxy::BlockedBy::Nobody;
     device::ConnKind kind = device::ConnKind::Graph;  ///< of the connections …

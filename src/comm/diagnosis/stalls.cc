@@ -6,7 +6,6 @@
 #include <array>
 #include <span>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
@@ -16,6 +15,7 @@
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "device/kernels/kernel_name.h"
+#include "proxy/task.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {
@@ -34,17 +34,6 @@ constexpr std::size_t kLineRoom = 880;
 /// Whether the operation of that name is sends and receives.
 bool connectsMessages(std::string_view operation) {
   return operation == device::funcName(device::Func::SendRecv);
-}
-
-/// A number that differs when anything moved.
-std::uint64_t fingerprintOf(const std::vector<EndReading>& ends, std::uint64_t operations) {
-  std::vector<std::uint64_t> facts{operations};
-  for (const EndReading& end : ends) {
-    facts.push_back(end.produced);
-    facts.push_back(end.consumed);
-    facts.push_back(hashBytes(std::as_bytes(std::span(end.task))));
-  }
-  return hashBytes(std::as_bytes(std::span(facts)));
 }
 
 }  // namespace
@@ -93,7 +82,7 @@ bool Probe::confirmed(Time now) {
   }
   if (!kernelsRun_ || deaf_) return clock_.stalled(now);
   const auto hasLeft = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
-  switch (sweep_.follow(now, at_.channels, hasLeft, clock_.quiet())) {
+  switch (sweep_.follow(now, at_.channels, collNet(), hasLeft, clock_.quiet())) {
     case MovementSweep::State::None:
     case MovementSweep::State::UnderWay:
       return false;
@@ -130,14 +119,13 @@ void Probe::read(Time now) {
   const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
     if (!wanted) return;
-    const std::uint64_t operations = at_.launcher.lastNote().operations;
-    return took(now, hashBytes(std::as_bytes(std::span(&operations, 1))), false);
+    return took(now, fingerprintOf({}, std::array{at_.launcher.lastNote().operations}), false);
   }
   if (begunAt_) {
     switch (reader_->poll()) {
       case CounterReader::State::Done:
         begunAt_.reset();
-        return took(now, fingerprintOf(reader_->ends(), at_.launcher.lastNote().operations), false);
+        return took(now, fingerprint(), false);
       case CounterReader::State::UnderWay:
         if (now - *begunAt_ >= kDeaf) took(now, 0, true);
         return;
@@ -151,6 +139,13 @@ void Probe::read(Time now) {
   begunAt_ = now;
   reader_->begin(at_.channels, at_.launcher.lastNote(), at_.nRanks,
                  [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); });
+}
+
+/// Of what moves while kernels run.
+std::uint64_t Probe::fingerprint() const {
+  const proxy::TaskCounters work = collNet() != nullptr ? collNet()->counters() : proxy::TaskCounters{};
+  return fingerprintOf(reader_->ends(),
+                       std::array{at_.launcher.lastNote().operations, work.posted, work.done, work.bytes});
 }
 
 void Probe::took(Time now, std::uint64_t fingerprint, bool deaf) {
@@ -251,6 +246,10 @@ void Probe::noteHolds(RankState& own) const {
     if (hold.blockedBy == proxy::BlockedBy::Nobody) continue;
     each.push_back({end.peer, hold.relay, hold.blockedBy, end.kind, channelBit(end.channel)});
   }
+  // Nobody's message: the network itself has what it was given.
+  if (const proxy::ProgressTask* const task = collNet(); task != nullptr) {
+    each.push_back({at_.rank, -1, task->hold().blockedBy, device::ConnKind::Graph, 0});
+  }
   tellHolds(own, each);
 }
 
@@ -303,6 +302,9 @@ std::vector<std::string> Probe::waits() const {
   if (deaf_) return {"the device does not let its counters be read"};
   for (const EndReading& end : reader_->ends()) {
     if (const auto wait = waitOf(end)) lines.push_back(describeEnd(end, peerText(end.peer), *wait));
+  }
+  if (const proxy::ProgressTask* const task = collNet(); task != nullptr && !task->quiet()) {
+    lines.push_back(task->describe());
   }
   for (std::string& line : underWay()) lines.push_back(std::move(line));
   if (reader_->leftOut() > 0) lines.push_back(fmt::format("{} more connections", reader_->leftOut()));

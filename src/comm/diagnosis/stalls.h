@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@ class Bootstrap;
 }
 namespace tutti::gpu {
 class Device;
+}
+namespace tutti::proxy {
+class ProgressTask;
 }
 namespace tutti::topo {
 struct PeerInfo;
@@ -42,6 +46,9 @@ struct StallSubject {
   StallBoard& board;                           ///< what peers say of themselves
   const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
   const AwaitedPeers& awaited;                 ///< whom that waits for
+  /// Drives this rank's part of collectives that run in the network, which is made later than the probe; null: it has
+  /// none.
+  std::function<const proxy::ProgressTask*()> collNet;
 };
 
 /// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never

@@ -46,7 +46,8 @@ bool DepartureWatch::confirmed(Time now, Need need) {
   }
   const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
   // Only stillness tells, and what is under way may be slow: as long as silence has to last to count as a death.
-  const MovementSweep::State state = sweep_.follow(now, *comm_.parts.channels, hasLeft, comm_.options.peerTimeout);
+  const MovementSweep::State state =
+      sweep_.follow(now, *comm_.parts.channels, comm_.parts.collNetTask(), hasLeft, comm_.options.peerTimeout);
   if (state == MovementSweep::State::Moves) sweep_.reset();
   return state == MovementSweep::State::Still;
 }

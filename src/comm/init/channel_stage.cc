@@ -84,7 +84,8 @@ StallSubject stallSubject(ncclComm& comm) {
           .peers = parts.peers,
           .board = *comm.stalls,
           .connecting = comm.progress.connecting,
-          .awaited = *comm.progress.awaited};
+          .awaited = *comm.progress.awaited,
+          .collNet = [&comm] { return comm.parts.collNetTask(); }};
 }
 
 }  // namespace

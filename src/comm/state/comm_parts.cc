@@ -36,4 +36,8 @@ bool CommParts::drivesAlone() const {
   return channels && channels->drivenAlone();
 }
 
+const proxy::ProgressTask* CommParts::collNetTask() const {
+  return collNet ? collNet->task() : nullptr;
+}
+
 }  // namespace tutti::comm

@@ -29,7 +29,8 @@ class MemoryLedger;
 }
 namespace tutti::proxy {
 class ProgressGroup;
-}
+class ProgressTask;
+}  // namespace tutti::proxy
 namespace tutti::topo {
 class RankLayout;
 }
@@ -107,6 +108,8 @@ struct CommParts {
   bool progressRests() const;
   /// Some connections that the host drives are no relative's as well.
   bool drivesAlone() const;
+  /// What the host does for collectives that run in the network; null: nothing, or not on this rank.
+  const proxy::ProgressTask* collNetTask() const;
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;

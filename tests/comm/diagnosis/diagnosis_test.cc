@@ -84,6 +84,19 @@ TEST(Diagnosis, ARankBehindAStoppedOneIsNotBlamedFromBelowEither) {
   EXPECT_EQ(text.find("rank 2 (host b) does not answer"), 0U) << text;
 }
 
+TEST(Diagnosis, NamesTheNetworkThatDoesNotFinishACollective) {
+  StallCase stall = inTwelfth();
+  stall.answers[2] = stateOf(RankDoing::Stalled, 12);
+  stall.answers[2].holds[0] = {2, -1, proxy::BlockedBy::Network, device::ConnKind::Graph, 0, 0};
+  EXPECT_NE(judgeStall(stall).text.find("rank 2 (host b) waits for the network in which it runs (CollNet)"),
+            std::string::npos)
+      << judgeStall(stall).text;
+  stall.answers[2].holds[0].blockedBy = proxy::BlockedBy::Nobody;
+  EXPECT_EQ(judgeStall(stall).text.find("CollNet"), std::string::npos);
+  stall.answers[0] = stateOf(RankDoing::Idle, 11);
+  EXPECT_EQ(judgeStall(stall).text.find("rank 0 (host b) has launched 11"), 0U) << "a call needs all nodes";
+}
+
 TEST(Diagnosis, NamesWhoWaitsForNobody) {
   StallCase stall = inTwelfth();
   stall.answers[2] = stateOf(RankDoing::Running, 12);

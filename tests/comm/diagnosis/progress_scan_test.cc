@@ -70,8 +70,8 @@ class Sweep : public testing::Test {
   State followAt(int ms) {
     State state = State::None;
     for (int i = 0; i < 200; ++i) {
-      state =
-          sweep_.follow(MovementSweep::Time(milliseconds(1'000'000 + ms)), *channels_, hasLeft_, milliseconds(1000));
+      state = sweep_.follow(MovementSweep::Time(milliseconds(1'000'000 + ms)), *channels_, collNet_, hasLeft_,
+                            milliseconds(1000));
       if (state != State::UnderWay) return state;
       std::this_thread::sleep_for(milliseconds(1));
     }
@@ -84,6 +84,7 @@ class Sweep : public testing::Test {
   std::unique_ptr<ChannelSet> channels_;
   MovementSweep sweep_ = MovementSweep::create(*device_).value();
   MovementSweep::HasLeft hasLeft_;
+  const proxy::ProgressTask* collNet_ = nullptr;
   std::uint64_t value_ = 0;
 };
 
@@ -118,6 +119,24 @@ TEST_F(Sweep, DoesNotReadMemoryOfRanksThatHaveLeft) {
   EXPECT_EQ(followAt(1000), State::Still);
 }
 
+/// It has no connection whose counters could be read.
+TEST_F(Sweep, NoticesWhatTheNetworkDoesForACollective) {
+  struct Task final : proxy::ProgressTask {
+    Result<bool> advance() override { return false; }
+    bool quiet() const override { return false; }
+    proxy::TaskCounters counters() const override { return work; }
+    std::string describe() const override { return "CollNet"; }
+    proxy::TaskCounters work{};
+  } task;
+  collNet_ = &task;
+  EXPECT_EQ(followAt(0), State::UnderWay);
+  EXPECT_EQ(followAt(1000), State::Still);
+  sweep_.reset();
+  EXPECT_EQ(followAt(2000), State::UnderWay);
+  ++task.work.done;
+  EXPECT_EQ(followAt(3000), State::Moves);
+}
+
 TEST(StuckSweep, DoesNotWaitForADeviceThatDoesNotAnswer) {
   const auto real = gpu::Device::create(*gpu::loadDriver().value(), 2).value();
   ChannelPlan plan;
@@ -134,7 +153,7 @@ TEST(StuckSweep, DoesNotWaitForADeviceThatDoesNotAnswer) {
     MovementSweep sweep = MovementSweep::create(*device).value();
     fake.streamState = CUDA_ERROR_NOT_READY;
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(sweep.follow(MovementSweep::Time(milliseconds(5000 * i)), *channels, {}, milliseconds(1000)),
+      EXPECT_EQ(sweep.follow(MovementSweep::Time(milliseconds(5000 * i)), *channels, nullptr, {}, milliseconds(1000)),
                 State::UnderWay);
     }
   }
