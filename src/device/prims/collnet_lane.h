@@ -8,6 +8,7 @@
 //   posts    sendTail = ++step                 posts    recvHead = ++step
 #pragma once
 
+#include "device/collnet_view.h"
 #include "device/direction.h"
 #include "device/simt/simt.h"
 #include "device/work.h"
