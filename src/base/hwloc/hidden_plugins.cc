@@ -10,15 +10,24 @@
 #include "base/never_destroyed.h"
 
 namespace tutti {
+
+/// An environment that was given to the process, ended by a null.
+struct EnvironmentCopy {
+  std::vector<char*> entries;
+  const std::vector<char*> made =
+      entries;  ///< as it was then: who sets or unsets a name changes entries where they are
+  bool changed() const { return entries != made; }
+};
+
 namespace {
 
 // A folder that cannot be: what would be below /dev/null.
 char noPlugins[] = "HWLOC_PLUGINS_PATH=/dev/null/none";
 
-/// Environments that were given to the process, each ended by a null. They are never freed, for another thread may
-/// still be looking a name up in one; there are as many as the application has had different ones.
-std::list<std::vector<char*>>& copies() {
-  static NeverDestroyed<std::list<std::vector<char*>>> all;
+/// They are never freed, for another thread may still be looking a name up in one; there are as many as the application
+/// has had different ones.
+std::list<EnvironmentCopy>& copies() {
+  static NeverDestroyed<std::list<EnvironmentCopy>> all;
   return all.get();
 }
 
@@ -27,12 +36,14 @@ std::mutex& oneAtATime() {
   return mutex.get();
 }
 
-char** withoutPlugins(char** before) {
+EnvironmentCopy& withoutPlugins(char** before) {
   std::vector<char*> list = {noPlugins};
   for (char** entry = before; entry != nullptr && *entry != nullptr; ++entry) list.push_back(*entry);
   list.push_back(nullptr);
-  const auto known = std::find(copies().begin(), copies().end(), list);
-  return known != copies().end() ? known->data() : copies().emplace_back(std::move(list)).data();
+  const auto known = std::find_if(copies().begin(), copies().end(), [&list](const EnvironmentCopy& copy) {
+    return !copy.changed() && copy.made == list;
+  });
+  return known != copies().end() ? *known : copies().emplace_back(EnvironmentCopy{std::move(list)});
 }
 
 /// As unsetenv() does it, but only our own entry.
@@ -46,17 +57,16 @@ void takeOut(char** list) {
 
 }  // namespace
 
-HiddenPlugins::HiddenPlugins() : lock_(oneAtATime()) {
-  const std::atomic_ref<char**> current(environ);
-  before_ = current.load();
-  with_ = withoutPlugins(before_);
-  current.store(with_);
+HiddenPlugins::HiddenPlugins()
+    : lock_(oneAtATime()), before_(std::atomic_ref<char**>(environ).load()), with_(withoutPlugins(before_)) {
+  std::atomic_ref<char**>(environ).store(with_.entries.data());
 }
 
 HiddenPlugins::~HiddenPlugins() {
   const std::atomic_ref<char**> current(environ);
-  char** now = with_;
-  if (!current.compare_exchange_strong(now, before_)) takeOut(now);
+  char** now = with_.entries.data();
+  // A changed copy has what the application wants now, and becomes its environment.
+  if (with_.changed() || !current.compare_exchange_strong(now, before_)) takeOut(current.load());
 }
 
 }  // namespace tutti

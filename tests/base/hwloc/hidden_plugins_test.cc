@@ -61,6 +61,23 @@ TEST_F(HiddenPluginsTest, KeepWhatIsSetMeanwhileAndTakeTheirOwnBack) {
   ::unsetenv("TUTTI_TEST_SET_MEANWHILE");
 }
 
+TEST_F(HiddenPluginsTest, KeepWhatIsChangedOrTakenAwayMeanwhile) {
+  ::setenv("TUTTI_TEST_CHANGED", "before", 1);
+  ::setenv("TUTTI_TEST_TAKEN_AWAY", "before", 1);
+  {
+    const HiddenPlugins hidden;
+    ::setenv("TUTTI_TEST_CHANGED", "after", 1);
+    ::unsetenv("TUTTI_TEST_TAKEN_AWAY");
+  }
+  EXPECT_EQ(valueOf("TUTTI_TEST_CHANGED"), "after");
+  EXPECT_EQ(valueOf("TUTTI_TEST_TAKEN_AWAY"), "(unset)");
+  EXPECT_EQ(valueOf("HWLOC_PLUGINS_PATH"), kFolder);
+  { const HiddenPlugins again; }
+  EXPECT_EQ(valueOf("TUTTI_TEST_CHANGED"), "after");
+  EXPECT_EQ(count("HWLOC_PLUGINS_PATH"), 1);
+  ::unsetenv("TUTTI_TEST_CHANGED");
+}
+
 TEST_F(HiddenPluginsTest, LetOtherThreadsReadTheEnvironment) {
   std::atomic<bool> done = false;
   std::vector<std::thread> readers;
