@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include <ifaddrs.h>
+
 #include <sstream>
 
 namespace switch_collnet {
@@ -34,6 +36,19 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
+/// The first address of IPv4 of the interface of that name. Empty: it has none, or there is no such interface.
+std::optional<Address> addressOf(const std::string& interface) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return {};
+  std::optional<Address> found;
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || interface != one->ifa_name) continue;
+    found = Address{reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr, 0};
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
 }  // namespace
 
 std::string Settings::read() {
@@ -44,8 +59,9 @@ std::string Settings::read() {
   }
   switchAt = address.value_or(Address{});
   const std::string hostText = variable("SWITCH_COLLNET_HOST");
-  const auto own = Address::parse(hostText.empty() ? "127.0.0.1" : hostText);
-  if (!own) return "SWITCH_COLLNET_HOST=" + hostText + ": an address of IPv4 is needed";
+  auto own = Address::parse(hostText.empty() ? "127.0.0.1" : hostText);
+  if (!own) own = addressOf(hostText);
+  if (!own) return "SWITCH_COLLNET_HOST=" + hostText + ": an address of IPv4, or an interface that has one, is needed";
   host = *own;
   host.port = 0;
   const std::string checks = variable("SWITCH_COLLNET_CHECKS");
