@@ -19,7 +19,9 @@
 """
 import pathlib
 import re
+import signal
 import sys
+import tempfile
 import time
 
 import matrix
@@ -282,12 +284,27 @@ def graphs():
     ranks_succeed("graphs", 2, NCCL_GRAPH_MIXING_SUPPORT=0, **OFF)
 
 
+def stop(process, seconds=30):
+    """All of its threads, which takes a moment."""
+    process.kill(signal.SIGSTOP)
+    deadline = time.monotonic() + seconds
+    while any((task / "stat").read_text().rpartition(")")[2].split()[0] not in "Tt"
+              for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir()):
+        check(time.monotonic() < deadline, f"not stopped after {seconds} s")
+        time.sleep(0.01)
+
+
 def undelivered():
     address = f"127.0.0.1:{free_port()}"
+    folder = tempfile.TemporaryDirectory()
+    go = pathlib.Path(folder.name) / "go"
     # By LL, for a kernel that sends by Simple on the software GPU ends when the network has taken it all.
-    ranks = [Process(2, [BUILD / "tests/e2e/undelivered"], RANK=rank, NCCL_COMM_ID=address, NCCL_DEBUG="WARN",
+    ranks = [Process(2, [BUILD / "tests/e2e/undelivered"], RANK=rank, NCCL_COMM_ID=address, NCCL_DEBUG="WARN", GO=go,
                      NCCL_P2P_LL_THRESHOLD=1 << 20, NCCL_SOCKET_SNDBUF=1, NCCL_SOCKET_RCVBUF=1, **OFF) for rank in range(2)]
     try:
+        ranks[1].wait_for("Ready")
+        stop(ranks[1])
+        go.touch()
         ranks[0].wait_for("Ready")
         ready = time.monotonic()
         check(ranks[0].wait(60) == 0, ranks[0].output())
@@ -300,6 +317,7 @@ def undelivered():
     finally:
         for process in ranks:
             process.close()
+        folder.cleanup()
 
 
 def leaves_nothing(what, cycles, **env):

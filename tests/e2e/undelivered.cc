@@ -1,5 +1,7 @@
 // Rank 0 ends in order, but what its last graph has sent was never received: rank 1 has recorded the receive and does
 // not replay it: it waits until it is killed. RANK from the environment, of two, the root's address from NCCL_COMM_ID.
+// Rank 0 sends when there is a file GO: rank 1, which has said that it is ready, can be stopped before, so that its host
+// takes nothing either.
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,8 +16,8 @@ namespace {
 #define CUDA(call) CHECK(call, cudaSuccess)
 #define NCCL(call) CHECK(call, ncclSuccess)
 
-/// More than the slots of one end hold (LL, eight of 16 KB), which fill unasked, and less than those of both.
-constexpr std::size_t kBytes = std::size_t{192} << 10;
+/// Less than the slots of one end hold (LL, eight of 16 KB), which fill unasked.
+constexpr std::size_t kBytes = std::size_t{96} << 10;
 
 struct Rank {
   int rank = 0;
@@ -55,6 +57,7 @@ int main() {
   const cudaGraphExec_t exec = recordPass(r);
   NCCL(ncclCommDestroy(r.comm));
   if (r.rank == 0) {
+    while (::access(std::getenv("GO"), F_OK) != 0) ::usleep(1000);
     CUDA(cudaGraphLaunch(exec, r.stream));
     CUDA(cudaStreamSynchronize(r.stream));
   }
