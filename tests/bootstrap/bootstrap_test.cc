@@ -12,7 +12,9 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/socket/socket.h"
 #include "bootstrap/unique_id.h"
 #include "local_ranks.h"
@@ -355,6 +357,39 @@ TEST(Bootstrap, HearsNothingOfFailuresOfATimeBeforeItWasResumed) {
     EXPECT_TRUE(hearsOfAFailure(b)) << "this is of now";
     b.barrier().ignore();
   });
+}
+
+/// Before the others are resumed, or when they have been. Rank 2 hears of it through rank 0.
+TEST(Bootstrap, MissesARankThatHadFailedAndWentAway) {
+  for (const bool early : {true, false}) {
+    SCOPED_TRACE(early ? "before" : "after");
+    test::allowLog("rank 1 (host ");
+    Meeting met;
+    Meeting heard;
+    Meeting resumed;
+    std::atomic<bool> gone = false;
+    test::runJoined(3, 1, [&](Bootstrap& b) {
+      ASSERT_TRUE(met.all(3));
+      if (b.rank() == 1) b.announceFailure(Status(ncclSystemError), "it was too hot");
+      EXPECT_TRUE(hearsOfAFailure(b));
+      ASSERT_TRUE(heard.all(3));
+      if (b.rank() == 1) {
+        EXPECT_TRUE(early || resumed.all(3));
+        gone = true;
+        return;
+      }
+      if (early) {
+        EXPECT_TRUE(test::until([&] { return gone.load(); }));
+        std::this_thread::sleep_for(milliseconds(200));  // until its connection has ended; later is right as well
+      }
+      b.resume();
+      EXPECT_TRUE(resumed.all(early ? 2 : 3));
+      const auto began = SteadyClock::now();
+      EXPECT_EQ(b.barrier().code(), ncclRemoteError);
+      EXPECT_LT(secondsSince(began), 10) << "it waits for the timeout, of 20 s";
+      EXPECT_NE(std::string(lastErrorText()).find("rank 1 (host "), std::string::npos) << lastErrorText();
+    });
+  }
 }
 
 TEST(Bootstrap, ParentsLeadToRankZero) {

@@ -196,6 +196,13 @@ void ConnectionLoop::resume() {
   s_.failure.reset();
   s_.failureTold = false;
   s_.lost.reset();
+  // What was heard meanwhile, and had been explained by that failure.
+  if (s_.later && !isOver(*s_.later)) take(std::move(*s_.later), true);
+  s_.later.reset();
+  for (const int rank : std::exchange(s_.goneAway, {})) {
+    if (!s_.failure && !s_.left.contains(rank)) record(absenceOf(rank), 0, true);
+  }
+  poller_.wake();
 }
 
 Status ConnectionLoop::aborted() const {

@@ -248,13 +248,16 @@ class ConnectionLoop {
   void onBroken(int error);
   milliseconds nextLimit();
   void deliver(Channel channel, int peer, int tag, Frame frame);
-  /// Takes a failure in and tells it to all others, also to who sent it: then they know that this rank knows. `tell`:
-  /// also the owner.
+  /// Takes a failure in and tells all others, its sender too: then that one knows. `tell`: the owner as well.
   void record(Notice notice, Name from, bool tell);
   void passOn(const Notice& notice, Name from, Name except);
   /// Whether it says what a rank that goes on has seen or suffered before this one was resumed: nothing that concerns
   /// it any more.
   bool isOver(const Notice& notice) const;
+  void take(Notice notice, bool tell);
+  /// Of a neighbour that has told of a failure, which explains it until this rank is resumed.
+  void onEndAfterFailure(const Entry& entry);
+  Notice absenceOf(int rank) const;
   void remember(const Notice& notice) const;
   void flood(FrameType type, int tag, const SharedBytes& payload, Name except);
   void sendOn(Name name, Entry& entry, FrameType type, int tag, const SharedBytes& payload, std::uint8_t op = 0);
@@ -333,6 +336,8 @@ class ConnectionLoop {
     Status aborted;
     std::uint32_t era = 0;                         ///< how often it was resumed
     std::set<std::pair<int, std::uint32_t>> over;  ///< rank and era of notices that did not concern it, and were told
+    std::optional<Notice> later;                   ///< a failure of a time to which this rank has yet to be resumed
+    std::set<int> goneAway;                        ///< neighbours whose end a failure of this time explains
     bool exiting = false;                          ///< goodbye was said, for the process ends
     bool broken = false;                           ///< the poller works no more
     bool stopping = false;

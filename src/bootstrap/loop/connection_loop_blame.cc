@@ -15,6 +15,14 @@
 namespace tutti::bootstrap {
 namespace {
 
+/// Of what does not pass when a rank is resumed.
+constexpr std::uint32_t kForever = UINT32_MAX;
+
+/// Whether the rank in question may be resumed, and work on.
+bool goesOn(const Notice& notice) {
+  return notice.cause == Cause::Failed || notice.cause == Cause::Observed;
+}
+
 /// As tables of ranks have it.
 std::string tableName(std::string_view host) {
   FixedText<32> name;
@@ -31,8 +39,7 @@ Status ConnectionLoop::blame() {
 }
 
 bool ConnectionLoop::isOver(const Notice& notice) const {
-  const bool goesOn = notice.cause == Cause::Failed || notice.cause == Cause::Observed;
-  return goesOn && notice.era < s_.era;
+  return goesOn(notice) && notice.era < s_.era;
 }
 
 void ConnectionLoop::passOn(const Notice& notice, Name from, Name except) {
@@ -47,24 +54,51 @@ void ConnectionLoop::passOn(const Notice& notice, Name from, Name except) {
 
 void ConnectionLoop::record(Notice notice, Name from, bool tell) {
   if (s_.stopping || s_.exiting) return;
-  if (from == 0) notice.era = s_.era;
+  if (from == 0) notice.era = std::max(notice.era, s_.era);
   if (isOver(notice)) {
     // Others may have to hear it; once, for it may come back.
     if (s_.over.insert({notice.rank, notice.era}).second) passOn(notice, from, from);
     return;
   }
-  if (s_.failure && s_.failure->cause >= notice.cause) return;
+  if (s_.failure && s_.failure->cause >= notice.cause) {
+    const bool outlasts = goesOn(*s_.failure) && s_.failure->era < notice.era && !s_.later;
+    if (!outlasts) return;
+    passOn(notice, from, 0);
+    s_.later = std::move(notice);
+    return;
+  }
   if (notice.cause == Cause::Aborted && notice.rank != options_.rank) {
     if (auto better = causeOfAbort(describeLocked(notice.rank))) notice = std::move(*better);
   }
-  const bool corrects = s_.failure.has_value();
   passOn(notice, from, 0);
+  take(std::move(notice), tell);
+}
+
+void ConnectionLoop::take(Notice notice, bool tell) {
+  const bool corrects = s_.failure.has_value();
   remember(notice);
   const bool died = notice.cause == Cause::Died || notice.cause == Cause::Silent;
   if (tell) s_.lost = PeerLost{notice.rank, notice.host, Status(notice.code), notice.text, died, corrects};
   s_.failure = std::move(notice);
   s_.failureTold = s_.failureTold && !corrects;
   changed_.notify_all();
+}
+
+void ConnectionLoop::onEndAfterFailure(const Entry& entry) {
+  if (entry.left || s_.stopping) return;
+  if (!s_.failure) return record(absenceOf(entry.peer), 0, true);
+  s_.goneAway.insert(entry.peer);
+}
+
+Notice ConnectionLoop::absenceOf(int rank) const {
+  std::string host;
+  if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(rank)].host);
+  return {
+      rank, ncclRemoteError, host,
+      fmt::format("Bootstrap: {} has gone away: its connection to rank {} ended after it had told of a failure; look "
+                  "for the first error on that rank",
+                  describeLocked(rank), options_.rank),
+      Cause::Observed};
 }
 
 void ConnectionLoop::remember(const Notice& notice) const {
@@ -163,14 +197,16 @@ Status ConnectionLoop::checkFailure() {
 /// end, and callers here get a text that needs none.
 void ConnectionLoop::onNoMemory() {
   try {
-    record(ownNotice(Cause::Failed, ncclSystemError,
-                     fmt::format("{} failed: its process has no host memory left: see ulimit -v and the memory limit "
-                                 "of the container",
-                                 ownName())),
-           0, true);
+    Notice notice = ownNotice(Cause::Failed, ncclSystemError,
+                              fmt::format("{} failed: its process has no host memory left: see ulimit -v and the "
+                                          "memory limit of the container",
+                                          ownName()));
+    notice.era = kForever;
+    record(std::move(notice), 0, true);
   } catch (const std::bad_alloc&) {
     if (!s_.failure) {
-      s_.failure.emplace(Notice{options_.rank, ncclSystemError, {}, "no host memory", Cause::Failed, ::getpid()});
+      s_.failure.emplace(
+          Notice{options_.rank, ncclSystemError, {}, "no host memory", Cause::Failed, ::getpid(), kForever});
       s_.lost.emplace(PeerLost{options_.rank, {}, Status(ncclSystemError), "no host memory"});
     }
     for (const auto& [name, entry] : s_.links) ::shutdown(entry.link->fd(), SHUT_RDWR);
@@ -181,12 +217,13 @@ void ConnectionLoop::onNoMemory() {
 /// Nothing comes in any more: whoever seems silent is not.
 void ConnectionLoop::onBroken(int error) {
   if (std::exchange(s_.broken, true)) return;
-  record(
+  Notice notice =
       ownNotice(Cause::Failed, ncclSystemError,
                 fmt::format("{} failed: its bootstrap's descriptors are no more: {}. Has the program, or a library in "
                             "it, closed descriptors that are not its own?",
-                            ownName(), errnoText(error))),
-      0, true);
+                            ownName(), errnoText(error)));
+  notice.era = kForever;
+  record(std::move(notice), 0, true);
 }
 
 void ConnectionLoop::onNotice(Name name, Entry& entry, const Frame& frame) {

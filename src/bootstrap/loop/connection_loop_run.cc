@@ -268,7 +268,7 @@ void ConnectionLoop::onEnd(const Entry& entry) {
 }
 
 void ConnectionLoop::onTreeEnd(const Entry& entry) {
-  if (entry.left || entry.knows || s_.stopping) return;
+  if (entry.left || entry.knows || s_.stopping) return onEndAfterFailure(entry);
   // Its silence was a failure: how that ends is no news any more.
   if (s_.failure && s_.failure->cause == Cause::Silent && s_.failure->rank == entry.peer) return;
   const Link::End end = entry.link->end().value_or(Link::End());
@@ -292,7 +292,7 @@ void ConnectionLoop::onTreeEnd(const Entry& entry) {
 /// The tree tells whether its process is gone, while it is whole: ranks that have left break it. And nobody else tells
 /// of messages that were on their way there.
 void ConnectionLoop::onPeerEnd(const Entry& entry) {
-  const bool excused = entry.left || entry.knows || s_.left.contains(entry.peer);
+  const bool excused = entry.left || (entry.knows && s_.failure) || s_.left.contains(entry.peer);
   const bool untold = !excused && entry.link->open() && !s_.left.empty();
   if (s_.stopping || (entry.role == Role::PeerIn && !untold)) return;
   std::string how = fmt::format("no answer within {} ms", options_.handshakeTimeout.count());

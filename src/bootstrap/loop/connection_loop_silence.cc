@@ -31,7 +31,8 @@ void ConnectionLoop::tendNeighbours() {
     if (entry.silent == 0 || wasAway || ++entry.silent % kSeldom == 0) {
       sendOn(name, entry, FrameType::Alive, patienceTag(options_.peerTimeout), nothing);
     }
-    if (now - entry.heard <= options_.peerTimeout || entry.knows || entry.silent > 0 || s_.stopping) continue;
+    const bool explained = entry.knows && s_.failure;
+    if (now - entry.heard <= options_.peerTimeout || explained || entry.silent > 0 || s_.stopping) continue;
     if (entry.role != Role::Root || !s_.rootDone) onSilence(name, entry);
   }
 }
