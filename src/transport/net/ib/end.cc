@@ -158,10 +158,15 @@ bool IbEnd::goesOnWithout(const Strands& strands, const std::string& why) {
   return true;
 }
 
+bool IbEnd::failsSomewhere() const {
+  return agreement_ != nullptr && (agreement_->active() & agreement_->lost()).any();
+}
+
 /// Strands that are lost, and may be back without having been tried since. Once, until something has been carried.
 Strands IbEnd::untried() const {
   Strands strands;
-  if (trials_ == nullptr || lastResort_) return strands;
+  // While an agreement is under way it has told already what is lost.
+  if (trials_ == nullptr || lastResort_ || agreement_->halted()) return strands;
   for (std::size_t i = 0; i < link_->pairs->count(); ++i) {
     strands.set(i, agreement_->lost()[i] && trials_->portIsUp(i));
   }

@@ -107,6 +107,8 @@ class IbEnd : private AgreementEnd {
   Status post(std::size_t pair, ibv_send_wr& chain, std::uint32_t requests);
   /// The same of any call: what refused it.
   Status refusedWith(std::size_t pair, const char* call, int error);
+  /// A strand in use has failed since the last agreement.
+  bool failsSomewhere() const;
   Status breakWith(Status why) { return broken_ = why; }
   /// An agreement is under way: there are no queue pairs.
   bool halted() const { return agreement_ != nullptr && agreement_->halted(); }

@@ -59,7 +59,10 @@ Status FlushPairs::use(const std::bitset<kMostChildren>& ports) {
     const bool stays = ports[port] && own_[port].pair != nullptr && !own_[port].failed;
     if (stays) continue;
     own_[port] = {.finished = begun_};
-    if (ports[port]) TRY(openOne(port));
+    if (!ports[port]) continue;
+    const Status opened = openOne(port);
+    if (!opened.ok() && !failuresExpected_) return opened;
+    own_[port].failed = !opened.ok();
   }
   return {};
 }
@@ -96,7 +99,10 @@ Status FlushPairs::begin(std::uint64_t address, const std::array<std::uint32_t, 
 Result<std::uint64_t> FlushPairs::finished() {
   std::uint64_t least = begun_;
   for (Own& own : own_) {
-    if (own.pair == nullptr) continue;
+    if (own.pair == nullptr) {
+      if (own.failed) least = std::min(least, own.finished);
+      continue;
+    }
     std::array<ibv_wc, 4> room;
     for (const ibv_wc& completion : own.pair->poll(0, room)) {
       (*own.pair)[0].completed(1);

@@ -143,6 +143,7 @@ Status IbReceiver::repost(const RowsSeen& peers, const Strands& strands) {
   for (std::uint64_t row = row_ - std::min<std::uint64_t>(row_, kIbRows); row < row_; ++row) {
     IbRequest* const request = rows_[row % kIbRows];
     if (request == nullptr || request->row != row) continue;
+    if (failsSomewhere()) return {};  // a later row would take what is for one that was refused
     request->left = static_cast<std::uint32_t>(pairsInUse());
     request->bytes = {};
     TRY(postReceives(row));

@@ -121,6 +121,8 @@ Status IbSender::postOn(std::uint64_t number, std::size_t pair, std::size_t k) {
     const auto bytes = static_cast<std::uint32_t>(std::min(piece, message.bytes - offset));
     if (bytes > 0) {
       const auto* registration = static_cast<const IbRegistration*>(message.registration);
+      // The NIC had failed when the memory was registered, of which this end has not taken notice.
+      if (registration->regions[port] == nullptr) return refusedWith(pair, "ibv_reg_mr", ENODEV);
       parts[i] = {.addr = reinterpret_cast<std::uint64_t>(message.data) + offset,
                   .length = bytes,
                   .lkey = registration->regions[port]->lkey};
@@ -207,6 +209,8 @@ Status IbSender::postAgain() {
   for (; again_ < row_; ++again_) {
     const Row& row = at(again_);
     if (row.left == 0) continue;
+    // What comes behind something that was refused would be taken for it.
+    if (failsSomewhere()) return {};
     if (!hasRoomFor(again_, row.chain)) return {};
     TRY(postRow(again_));
   }

@@ -91,8 +91,9 @@ void PathTrials::delay(Path& path) const {
 void PathTrials::note(const Strands& lost) {
   const auto now = SteadyClock::now();
   for (auto& [strand, path] : paths_) {
-    if (path.lost == lost[strand]) continue;
-    path.lost = lost[strand];
+    const bool isLost = (lost & pairs_.besides(strand)).any();
+    if (path.lost == isLost) continue;
+    path.lost = isLost;
     const bool anew = path.since == SteadyClock::time_point{} || now - path.since > kSteady;
     if (path.lost && anew) {
       path.patience = path.failures = 0;
@@ -154,6 +155,7 @@ Strands PathTrials::look() {
     return {};
   }
   stop();
+  delay(paths_[strand_]);  // for the case that the agreement leaves it out after all
   return pairs_.besides(strand_);
 }
 
