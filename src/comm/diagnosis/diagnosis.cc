@@ -140,6 +140,23 @@ std::string lateText(const StallCase& stall, const std::vector<int>& late) {
   return text;
 }
 
+/// Whether what it waits for is the network in which a collective runs.
+bool isInNetwork(const RankState& state, int rank) {
+  return std::any_of(state.holds.begin(), state.holds.end(), [rank](const RankState::Hold& hold) {
+    return hold.receiver == rank && hold.blockedBy == proxy::BlockedBy::Network;
+  });
+}
+
+/// Of the ranks without whose part a call of that network cannot end, one that is in the operation, waits for nobody,
+/// and has not given its part to the network; -1: there is none.
+int missingInNetwork(const StallCase& stall) {
+  for (const auto& [rank, state] : stall.answers) {
+    const bool inOperation = state.doing == RankDoing::Running || state.doing == RankDoing::Stalled;
+    if (inOperation && state.waitsFor.front() < 0 && !isInNetwork(state, rank) && !stall.gone(rank)) return rank;
+  }
+  return -1;
+}
+
 /// Follows who waits for whom from this rank on, to somebody who waits for nobody.
 class Chain {
  public:
@@ -149,7 +166,8 @@ class Chain {
     if (!seen_.insert(rank).second) return -1;
     if (stall_.gone(rank) || stall_.moves(rank)) return rank;
     const RankState* const state = stall_.stateOf(rank);
-    if (state == nullptr || state->waitsFor.front() < 0) return rank;
+    // Who waits for the network looks as if it waited for its neighbours, too.
+    if (state == nullptr || state->waitsFor.front() < 0 || isInNetwork(*state, rank)) return rank;
     const auto follow = [&](bool left) {
       for (const int next : state->waitsFor) {
         if (next < 0 || next >= stall_.nRanks || stall_.gone(next) != left) continue;
@@ -167,13 +185,6 @@ class Chain {
   const StallCase& stall_;
   std::set<int> seen_;
 };
-
-/// Whether what it waits for is the network in which a collective runs.
-bool isInNetwork(const RankState& state, int rank) {
-  return std::any_of(state.holds.begin(), state.holds.end(), [rank](const RankState::Hold& hold) {
-    return hold.receiver == rank && hold.blockedBy == proxy::BlockedBy::Network;
-  });
-}
 
 std::string endOfChain(const StallCase& stall, int rank) {
   const std::string who = rank == stall.self ? "this rank" : stall.describe(rank);
@@ -198,6 +209,7 @@ std::string endOfChain(const StallCase& stall, int rank) {
     case RankDoing::Running:
     case RankDoing::Stalled:
       if (isInNetwork(state, rank)) {
+        if (const int missing = missingInNetwork(stall); missing >= 0) return endOfChain(stall, missing);
         return fmt::format(
             "all ranks are in an operation; {} waits for the network in which it runs (CollNet), which has not "
             "finished "

@@ -93,6 +93,13 @@ TEST(Diagnosis, NamesTheNetworkThatDoesNotFinishACollective) {
       << judgeStall(stall).text;
   stall.answers[2].holds[0].blockedBy = proxy::BlockedBy::Nobody;
   EXPECT_EQ(judgeStall(stall).text.find("CollNet"), std::string::npos);
+  stall.answers[2].holds[0].blockedBy = proxy::BlockedBy::Network;
+  stall.answers[2].waitsFor[0] = 3;  // a head is done with what its neighbours gave, and looks as if it waited for more
+  stall.answers[3].waitsFor[0] = 2;
+  EXPECT_NE(judgeStall(stall).text.find("rank 2 (host b) waits for the network"), std::string::npos);
+  stall.answers[3].waitsFor[0] = -1;
+  EXPECT_NE(judgeStall(stall).text.find("rank 3 (host b) waits for nobody"), std::string::npos)
+      << "its node's part is missing: " << judgeStall(stall).text;
   stall.answers[0] = stateOf(RankDoing::Idle, 11);
   EXPECT_EQ(judgeStall(stall).text.find("rank 0 (host b) has launched 11"), 0U) << "a call needs all nodes";
 }
