@@ -63,6 +63,10 @@ const char* nameOf(AgreedSetting setting) {
       return "NCCL_RUNTIME_CONNECT";
     case AgreedSetting::NetSharedBuffers:
       return "NCCL_NET_SHARED_BUFFERS";
+    case AgreedSetting::CollNetNodeThreshold:
+      return "NCCL_COLLNET_NODE_THRESHOLD";
+    case AgreedSetting::CollNetIgnoreMismatch:
+      return "NCCL_IGNORE_COLLNET_MISMATCH";
     case AgreedSetting::Count:
       break;
   }

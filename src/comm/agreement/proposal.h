@@ -49,6 +49,8 @@ enum class AgreedSetting : std::uint8_t {
   P2pNetChunkSize,
   P2pScheduleGroupSize,
   RuntimeConnect,
+  CollNetNodeThreshold,
+  CollNetIgnoreMismatch,
   Count
 };
 

@@ -65,30 +65,30 @@ std::string failureIn(const CollNetMember& member, std::span<const JoinWord> wor
   return fmt::format("rank {} on host {}: {}", rank, member.peers[rank].hostName.data(), first->why.data());
 }
 
-/// The collNet's device for a head's NIC. A described machine may have other NICs than there are.
-int collDeviceFor(const CommNetwork& network, int nic, int rail) {
+/// A described machine may have other NICs than there are: then one of these.
+int nicFor(const CommNetwork& network, int nic, int rail) {
   const std::vector<int>& able = network.collective();
   const bool exists = std::find(able.begin(), able.end(), nic) != able.end();
-  const int number = exists ? nic : able[static_cast<std::size_t>(rail) % able.size()];
-  return network.collDevices()[static_cast<std::size_t>(number)];
+  return exists ? nic : able[static_cast<std::size_t>(rail) % able.size()];
 }
 
 std::unique_ptr<collnet::CollNetLink> linkFor(const CollNetMember& member) {
   const int rail = member.lanes.head;
   if (rail < 0) return nullptr;
-  const int nic = member.node.heads[static_cast<std::size_t>(rail)].nic;
+  const int nic = nicFor(*member.network, member.node.heads[static_cast<std::size_t>(rail)].nic, rail);
   const topo::PeerInfo& self = member.peers[static_cast<std::size_t>(member.layout.rank())];
   const auto [send, recv] = slotPlacesAt(nic, *member.network, self, member.settings);
   plugin::CollNet& collNet = *member.network->collNet();
-  return std::make_unique<collnet::CollNetLink>(collnet::LinkSetup{.network = {member.network, &collNet},
-                                                                   .device = collDeviceFor(*member.network, nic, rail),
-                                                                   .send = send,
-                                                                   .recv = recv,
-                                                                   .self = self,
-                                                                   .rail = rail,
-                                                                   .gpu = &member.device,
-                                                                   .ledger = member.ledger,
-                                                                   .registered = member.registered});
+  return std::make_unique<collnet::CollNetLink>(
+      collnet::LinkSetup{.network = {member.network, &collNet},
+                         .device = member.network->collDevices()[static_cast<std::size_t>(nic)],
+                         .send = send,
+                         .recv = recv,
+                         .self = self,
+                         .rail = rail,
+                         .gpu = &member.device,
+                         .ledger = member.ledger,
+                         .registered = member.registered});
 }
 
 /// Joins the heads of the rail, whose addresses are among `words`.
@@ -152,6 +152,10 @@ Status CommCollNet::addLanes(const CollNetMember& member) {
   };
   TRY(add("CollNetDirect", member.lanes.directLanes, direct_));
   return add("CollNetChain", member.lanes.chainLanes, chain_);
+}
+
+void CommCollNet::close() {
+  if (link_) link_->close();
 }
 
 const proxy::ProgressTask* CommCollNet::task() const {

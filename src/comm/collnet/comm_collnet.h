@@ -76,6 +76,9 @@ class CommCollNet {
 
   /// As kernels address it.
   const device::CollNetView* view() const { return reinterpret_cast<const device::CollNetView*>(table_->data()); }
+  /// Leaves the network, which uses no memory any more then; nothing else can be done with it. No engine may advance
+  /// the task, and no kernel may run, then or later.
+  void close();
   /// What a host thread drives of it; null: this rank is no head.
   const proxy::ProgressTask* task() const;
   /// Without speeds; the same on all ranks.

@@ -22,7 +22,7 @@ class Nodes {
   int count() const { return layout_.nNodes(); }
   std::span<const int> ranks(int node) const { return layout_.ranksOnNode(node); }
   const RailReport& of(int rank) const { return reports_[static_cast<std::size_t>(rank)]; }
-  /// All ranks of a node say the same of it.
+  /// What its first rank says of a node.
   const RailReport& first(int node) const { return of(ranks(node).front()); }
   std::string hostOf(int node) const { return peers_[static_cast<std::size_t>(ranks(node).front())].hostName.data(); }
   int headOf(int node, int rail) const {
@@ -57,10 +57,18 @@ std::string whyNeither(const Nodes& nodes) {
   return {};
 }
 
-int fewestRails(const Nodes& nodes) {
-  int fewest = std::numeric_limits<int>::max();
-  for (int n = 0; n < nodes.count(); ++n) fewest = std::min<int>(fewest, nodes.first(n).rails);
-  return fewest;
+/// Rails that all ranks know of, and that have a head on all nodes. Ranks of a node may see different NICs.
+int commonRails(const Nodes& nodes) {
+  int common = std::numeric_limits<int>::max();
+  for (int n = 0; n < nodes.count(); ++n) {
+    for (const int rank : nodes.ranks(n)) common = std::min<int>(common, nodes.of(rank).rails);
+  }
+  for (int rail = 0; rail < common; ++rail) {
+    for (int n = 0; n < nodes.count(); ++n) {
+      if (nodes.headOf(n, rail) < 0) return rail;
+    }
+  }
+  return common;
 }
 
 std::string whyNoDirect(const Nodes& nodes) {
@@ -74,12 +82,14 @@ std::string whyNoDirect(const Nodes& nodes) {
 /// Channels whose heads are on one rail on all nodes, up to the first that is not.
 int commonChains(const Nodes& nodes, int rails) {
   for (int c = 0;; ++c) {
+    const auto channel = static_cast<std::size_t>(c);
     for (int n = 0; n < nodes.count(); ++n) {
-      const RailReport& report = nodes.first(n);
-      const auto channel = static_cast<std::size_t>(c);
-      if (c >= report.chains || channel >= report.chainRails.size()) return c;
-      const int rail = report.chainRails[channel];
-      if (rail >= rails || rail != nodes.first(0).chainRails[channel]) return c;
+      for (const int rank : nodes.ranks(n)) {
+        const RailReport& report = nodes.of(rank);
+        if (c >= report.chains || channel >= report.chainRails.size()) return c;
+        const int rail = report.chainRails[channel];
+        if (rail < 0 || rail >= rails || rail != nodes.first(0).chainRails[channel]) return c;
+      }
     }
   }
 }
@@ -120,7 +130,11 @@ Rails railsFrom(const topo::RankLayout& layout, std::span<const topo::PeerInfo> 
     rails.whyNoDirect = rails.whyNoChain = std::move(why);
     return rails;
   }
-  rails.heads = fewestRails(nodes);
+  rails.heads = commonRails(nodes);
+  if (rails.heads == 0) {
+    rails.whyNoDirect = rails.whyNoChain = "the ranks of a host do not agree on who talks to the network";
+    return rails;
+  }
   for (int n = 0; n < nodes.count(); ++n) {
     for (int rail = 0; rail < rails.heads; ++rail) rails.ranks.push_back(nodes.headOf(n, rail));
   }

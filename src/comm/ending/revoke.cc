@@ -67,6 +67,8 @@ void raiseRevoke(ncclComm& comm) {
 Status awaitRevoked(ncclComm& comm, const BackgroundTask* before) {
   const Status rests = awaitRest(comm, before);
   if (rests.ok() && !comm.progress.ending.load()) {
+    // Calls of the network may be under way, also into the application's memory, which is its own again.
+    comm.parts.leaveCollNet();
     // What a relative's failure has this rank say must not be said of the time that begins here.
     if (comm.membership.family) comm.membership.family->awaitSpread();
     if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->resume();

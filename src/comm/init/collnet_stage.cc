@@ -115,7 +115,11 @@ Status joinCollNet(ncclComm& comm, const CommGraphs& graphs) {
   }
   const NodeHeads node = ownHeads(comm, graphs);
   ASSIGN(const Rails rails, agreeOnRails(comm, node));
-  if (rails.direct() || rails.chain()) return join(comm, graphs, node, rails);
+  if (rails.direct() || rails.chain()) {
+    if (!rails.direct()) info(kInit, "CollNetDirect is not possible: {}", rails.whyNoDirect);
+    if (!rails.chain()) info(kInit, "CollNetChain is not possible: {}", rails.whyNoChain);
+    return join(comm, graphs, node, rails);
+  }
   turnOff(comm, rails.whyNoDirect);
   return {};
 }

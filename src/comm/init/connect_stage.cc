@@ -90,7 +90,7 @@ Status connectRings(ncclComm& comm) {
 Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes) {
   const device::CollNetView* const view = comm.parts.collNet->view();
   TRY(comm.parts.channels->useCollNet(view, lanes.directLinks, lanes.chainLinks, lanes.head >= 0));
-  if (!comm.options.connectAtInit) return {};
+  if (!comm.options.connectAtInit || comm.membership.born) return {};  // as for rings
   const Tuning& tuning = comm.parts.planning->tuning;
   PlanNeeds needs;
   needs.usesCollNetDirect = mayTake(tuning, device::Algorithm::CollNetDirect);

@@ -36,6 +36,10 @@ bool CommParts::drivesAlone() const {
   return channels && channels->drivenAlone();
 }
 
+void CommParts::leaveCollNet() {
+  if (collNet) collNet->close();
+}
+
 const proxy::ProgressTask* CommParts::collNetTask() const {
   return collNet ? collNet->task() : nullptr;
 }

@@ -110,6 +110,8 @@ struct CommParts {
   bool drivesAlone() const;
   /// What the host does for collectives that run in the network; null: nothing, or not on this rank.
   const proxy::ProgressTask* collNetTask() const;
+  /// No collective runs in the network any more; see CommCollNet::close().
+  void leaveCollNet();
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;

@@ -36,15 +36,18 @@ Result<LaneSet> LaneSet::create(const gpu::Device& device, LaneSetShape shape, L
   const std::size_t recvOffset = sendOffset + (place.sendOnDevice ? 0 : wholePages(areaBytes));
   const std::size_t hostBytes = recvOffset + (place.recvOnDevice ? 0 : wholePages(areaBytes));
   ASSIGN(gpu::PinnedBuffer pinned, gpu::PinnedBuffer::create(device, hostBytes, about));
-  ASSIGN(gpu::DeviceBuffer steps, gpu::DeviceBuffer::create(device, lanes * sizeof(LaneSteps), {about, ledger}));
+  ASSIGN(gpu::DeviceBuffer steps,
+         gpu::DeviceBuffer::create(device, lanes * sizeof(LaneSteps), {about, ledger, gpu::MemoryClass::Persistent}));
   LaneSet set(std::move(shape), std::move(pinned), std::move(steps));
   set.sendOffset_ = sendOffset;
   set.recvOffset_ = recvOffset;
   if (place.sendOnDevice) {
-    ASSIGN(set.sendOnDevice_, gpu::DeviceBuffer::create(device, areaBytes, {about, ledger}));
+    ASSIGN(set.sendOnDevice_,
+           gpu::DeviceBuffer::create(device, areaBytes, {about, ledger, gpu::MemoryClass::Persistent}));
   }
   if (place.recvOnDevice) {
-    ASSIGN(set.recvOnDevice_, gpu::DeviceBuffer::create(device, areaBytes, {about, ledger}));
+    ASSIGN(set.recvOnDevice_,
+           gpu::DeviceBuffer::create(device, areaBytes, {about, ledger, gpu::MemoryClass::Persistent}));
   }
   return set;
 }

@@ -53,12 +53,19 @@ CollNetLink::CollNetLink(LinkSetup setup) : setup_(std::move(setup)) {
 }
 
 CollNetLink::~CollNetLink() {
+  close();
+}
+
+void CollNetLink::close() {
   plugin::CollNet& network = networkOf(setup_);
+  connection_.user = nullptr;
   user_.reset();
   // Calls may be under way: the memory lives on until the connection is closed.
-  for (void* registration : registrations_) network.deregisterMemory(connection_.end, registration).ignore();
-  if (connection_.end != nullptr) network.close(connection_.end).ignore();
-  if (listener_ != nullptr) network.closeListen(listener_).ignore();
+  for (void* registration : std::exchange(registrations_, {})) {
+    network.deregisterMemory(connection_.end, registration).ignore();
+  }
+  if (connection_.end != nullptr) network.close(std::exchange(connection_.end, nullptr)).ignore();
+  if (listener_ != nullptr) network.closeListen(std::exchange(listener_, nullptr)).ignore();
 }
 
 std::string CollNetLink::description(device::Direction direction) const {

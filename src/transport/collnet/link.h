@@ -81,6 +81,9 @@ class CollNetLink {
   /// What a host thread has to drive while kernels use the lanes. Owned by the link.
   proxy::ProgressTask* task() { return &task_; }
 
+  /// Gives back to the network what it has given; the memory stays. As the end, which does it at the latest.
+  void close();
+
   /// For the lines about connections: "COLLNET/Fake/0/GDRDMA".
   std::string description(device::Direction direction) const;
   const CollNetPath& path() const { return connection_.path; }

@@ -78,6 +78,21 @@ TEST(Rails, AreAsManyAsTheHostWithTheFewestHeadsHas) {
   EXPECT_EQ(rails.chains, 1) << "a chain whose head is on no rail";
 }
 
+/// Ranks of one host may be shown different devices.
+TEST(Rails, AreThoseThatAllRanksOfAHostKnowOf) {
+  const auto peers = peersOf({2, 2});
+  std::vector<RailReport> reports = reportsOf(peers, {0, 1});
+  reports[1] = reportsOf(peers, {0})[1];
+  const Rails rails = railsOf(peers, reports);
+  EXPECT_EQ(rails.heads, 1);
+  EXPECT_EQ(rails.ranks, (std::vector<int>{0, 2}));
+  EXPECT_EQ(rails.chains, 1);
+  EXPECT_FALSE(rails.everyRankHeads());
+  reports[0].rail = -1;
+  EXPECT_EQ(railsOf(peers, reports).heads, 0) << "nobody heads the first rail";
+  EXPECT_FALSE(railsOf(peers, reports).direct() || railsOf(peers, reports).chain());
+}
+
 TEST(Rails, ThereAreNoneWhereAHostHasNoHead) {
   const auto peers = peersOf({1, 1});
   std::vector<RailReport> reports = reportsOf(peers, {0});

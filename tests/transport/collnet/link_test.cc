@@ -84,9 +84,9 @@ TEST(CollNetLink, BooksItsDeviceMemory) {
   {
     CollNetWorld world({.place = {.onDevice = true}, .ledger = ledger});
     world.begin({kTwoLanes});
-    EXPECT_GE(ledger->bytes(gpu::MemoryClass::Releasable), 2u * 2 * 8 * 8192);
+    EXPECT_GE(ledger->bytes(gpu::MemoryClass::Persistent), 2u * 2 * 8 * 8192);
   }
-  EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), 0u);
+  EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Persistent), 0u);
 }
 
 TEST(CollNetLink, TakesTwoSetsAndNoMore) {
