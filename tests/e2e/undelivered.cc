@@ -1,7 +1,7 @@
 // Rank 0 ends in order, but what its last graph has sent was never received: rank 1 has recorded the receive and does
 // not replay it: it waits until it is killed. RANK from the environment, of two, the root's address from NCCL_COMM_ID.
-// Rank 0 sends when there is a file GO: rank 1, which has said that it is ready, can be stopped before, so that its host
-// takes nothing either.
+// Rank 0 sends when there is a file GO: rank 1, which has said that it is ready, can be stopped before, so that its
+// host takes nothing either.
 #include <unistd.h>
 
 #include <cstdio>
