@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Two ranks over the network IB, beside the network Socket, and perftest's programs as the roof, in one run.
+
+usage: compare_verbs.py [--build BUILD] [--rounds N] [--seconds N] [-o TABLE.md]
+
+Runs in a virtual machine with two software RDMA NICs (tests/rdma/vm; `tools/install-deps --rdma` fetches what it needs,
+perftest is a package of Debian's: without it its columns stay empty). Each rank is a process with a NIC of its own; for
+Socket the same NICs' Ethernet ports. A round starts every program once, in turn; a cell is the median over rounds.
+
+  message   rank 0 -> rank 1 by a Broadcast: bytes / time of a call, calls back to back
+  both ways SendRecv, each rank to the other: bytes one way / time of a call
+  latency   SendRecv of 8 bytes: the time of a call, which waits for the other's
+  roof      ib_write_bw and ib_write_lat between the same NICs, with our settings of the queue pair
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SIZES = {"64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20, "4M": 4 << 20}
+# As tests/rdma/inside.py: the NICs' queue pairs repeat a lost packet after 67 ms.
+COMMON = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_IB_TIMEOUT": "14", "NCCL_IB_RETRY_CNT": "6",
+          "NCCL_SOCKET_IFNAME": "roce"}
+NETWORKS = ("IB", "Socket")
+
+
+def bench(build, program, network, size, iterations):
+    """Microseconds of a call, median of five timings."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        env = {**os.environ, **COMMON, "NCCL_NET": network}
+        command = [build / "softgpu-run", "-n", "2", build / "bench" / f"{program}_perf", "-p", "2", "-b", str(size), "-e",
+                   str(size), "-n", str(iterations), "-w", "5", "--repeat", "5", "-a", "3", "--json", out.name]
+        subprocess.run(command, env=env, check=True, capture_output=True, timeout=200)
+        text = pathlib.Path(out.name).read_text()
+    return json.loads(text)["results"][0]["out_of_place"]["time_us"]
+
+
+def perftest(program, *options):
+    """What it prints last: the row of numbers of its one size. None: it is not there, or failed."""
+    server = subprocess.Popen([program, "-d", "rxe1", "-x", "1", "-F", *options], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(2)
+        client = subprocess.run([program, "-d", "rxe0", "-x", "1", "-F", *options, "10.77.0.2"], capture_output=True,
+                                text=True, timeout=60, check=False)
+        rows = [line.split() for line in client.stdout.splitlines() if re.match(r"^ *\d+ +\d+ +[\d.]+", line)]
+        return [float(word) for word in rows[-1]] if rows else None
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        server.kill()
+        server.wait()
+
+
+def roof(size):
+    """MB/s of writes of this size, as ib_write_bw's column of the average has it in MiB/s."""
+    row = perftest("ib_write_bw", "-s", str(size), "-n", "200" if size > 1 << 20 else "500")
+    return row[3] * 1.048576 if row else None
+
+
+def latency_roof():
+    """Microseconds one way of 8 bytes, ib_write_lat's typical one."""
+    row = perftest("ib_write_lat", "-s", "8", "-n", "500")
+    return row[4] if row else None
+
+
+def inside(build, rounds, seconds):
+    found = {}
+    begun = time.monotonic()
+    for number in range(rounds):
+        if number > 0 and time.monotonic() - begun > seconds * number / rounds * 1.5:
+            break
+        for name, size in SIZES.items():
+            iterations = max(3, (8 << 20) // size)
+            for network in NETWORKS:
+                for kind, program in (("message", "broadcast"), ("both ways", "sendrecv")):
+                    spent = bench(build, program, network, size, iterations)
+                    found.setdefault(f"{kind} {network} {name}", []).append(size / spent)
+            found.setdefault(f"roof {name}", []).append(roof(size))
+        for network in NETWORKS:
+            found.setdefault(f"latency {network}", []).append(bench(build, "sendrecv", network, 8, 200))
+        found.setdefault("latency roof", []).append(latency_roof())
+        print(f"round {number + 1} after {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def median(values):
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def cell(value, digits=0):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def ratio(a, b):
+    return "" if a is None or not b else f"{a / b:.2f}"
+
+
+def table(found):
+    m = {key: median(values) for key, values in found.items()}
+    rounds = len(next(iter(found.values())))
+    lines = [f"Median of {rounds} rounds; MB/s of one direction.", "",
+             "| size | message, IB | Socket | IB / Socket | ib_write_bw | IB / roof | both ways, IB | Socket | IB / Socket |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for name in SIZES:
+        one, other, top = m[f"message IB {name}"], m[f"message Socket {name}"], m[f"roof {name}"]
+        both, socket = m[f"both ways IB {name}"], m[f"both ways Socket {name}"]
+        lines.append(f"| {name} | {cell(one)} | {cell(other)} | {ratio(one, other)} | {cell(top)} | {ratio(one, top)} | "
+                     f"{cell(both)} | {cell(socket)} | {ratio(both, socket)} |")
+    ours, theirs, top = m["latency IB"], m["latency Socket"], m["latency roof"]
+    lines += ["", f"8 bytes: IB {cell(ours)} us, Socket {cell(theirs)} us, ib_write_lat {cell(top, 1)} us; IB / roof "
+              f"{ratio(ours, top)}."]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=1500, help="no round begins when that is likely to be passed")
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    build = asked.build.resolve()
+    if asked.inside:
+        json.dump(inside(build, asked.rounds, asked.seconds), sys.stdout)
+        return 0
+    command = [HERE.parent / "tests/rdma/vm", "--timeout", str(asked.seconds + 300), "--mem", "2048", "--", sys.executable,
+               HERE / "compare_verbs.py", "--inside", "--build", build, "--rounds", str(asked.rounds), "--seconds",
+               str(asked.seconds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    if done.returncode != 0:
+        print(f"compare_verbs: the virtual machine ended with {done.returncode}", file=sys.stderr)
+        return 1
+    text = table(json.loads(done.stdout))
+    if asked.output:
+        asked.output.write_text(text)
+    print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
