@@ -2,9 +2,10 @@
 // transport. Compares with the table in table.cc.
 //
 //   lifecycle_table [--threads] [--processes] [--transport P2P|SHM|TCP] [--function NAME] [--situation NAME]
-//                   [--verbose] [--seen FILE]
+//                   [--hosts] [--verbose] [--seen FILE]
 //   lifecycle_table --list
 //
+// --hosts: each process takes itself for a host of its own (NCCL_HOSTID), so that ranks are joined by a network.
 // --seen: writes a line for each cell: function, situation, blocking or not, threads or processes, transport, and what
 // was answered, between tabs. --list: prints the entries of the table (table.h). table_document.py makes documents of
 // both.
@@ -29,6 +30,7 @@ using namespace lifecycle;
 struct Options {
   bool threads = true;
   bool processes = true;
+  bool hosts = false;
   bool verbose = false;
   std::string transport;
   std::string function;
@@ -50,6 +52,7 @@ using Findings = std::array<std::array<Found, kTableRanks>, kMostCells>;
 struct Job {
   Shared& shared;
   std::vector<Cell> cells;
+  bool hosts = false;
 };
 
 Findings* findings = nullptr;  // of the cells of the group that is carried out
@@ -102,6 +105,7 @@ void runRank(Job& job, int rank, std::size_t first) {
 /// One process with all ranks, or one of several.
 [[noreturn]] void runProcess(Job& job, int firstRank, int lastRank, std::size_t first) {
   useTransport(job.cells.front().transport);
+  if (job.hosts) ::setenv("NCCL_HOSTID", ("host" + std::to_string(firstRank)).c_str(), 1);
   watch(job.shared, firstRank, lastRank);
   std::vector<std::thread> threads;
   for (int rank = firstRank; rank <= lastRank; ++rank) threads.emplace_back([&, rank] { runRank(job, rank, first); });
@@ -163,9 +167,9 @@ void judge(const Cell& cell, const std::string& wrong, const std::string& answer
 }
 
 /// Cells that share their processes.
-void runGroup(const std::vector<Cell>& cells, std::uint32_t features, Report& report) {
+void runGroup(const std::vector<Cell>& cells, std::uint32_t features, bool hosts, Report& report) {
   for (std::size_t first = 0; first < cells.size();) {
-    Job job{makeShared(), cells};
+    Job job{makeShared(), cells, hosts};
     job.shared.ranks = kTableRanks;
     job.shared.features = features;
     job.shared.patienceMs = 20'000;
@@ -230,6 +234,8 @@ bool read(int argc, char** argv, Options& options) {
       options.processes = false;
     else if (name == "--processes")
       options.threads = false;
+    else if (name == "--hosts")
+      options.hosts = true;
     else if (name == "--verbose")
       options.verbose = true;
     else if (name == "--transport" && i + 1 < argc)
@@ -257,7 +263,7 @@ int main(int argc, char** argv) {
   if (!read(argc, argv, options)) {
     std::fprintf(stderr,
                  "usage: lifecycle_table [--threads] [--processes] [--transport NAME] [--function NAME] "
-                 "[--situation NAME] [--verbose] [--seen FILE] | --list\n");
+                 "[--situation NAME] [--hosts] [--verbose] [--seen FILE] | --list\n");
     return 2;
   }
   void* const memory = &makeShared();  // large enough, and shared
@@ -274,7 +280,7 @@ int main(int argc, char** argv) {
     std::perror(options.seen.c_str());
     return 2;
   }
-  for (const auto& group : allGroups(options, features)) runGroup(group, features, report);
+  for (const auto& group : allGroups(options, features)) runGroup(group, features, options.hosts, report);
   if (report.seen != nullptr) std::fclose(report.seen);
   const std::string missing = missingFeatures(features);
   std::printf("%d cells are as the table says, %d are not\n", report.right, report.wrong);
