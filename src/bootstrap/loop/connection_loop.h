@@ -238,6 +238,7 @@ class ConnectionLoop {
   void onSilenceFrame(Name name, const Frame& frame);
   /// When the first rank that is silent counts as dead, for somebody waits.
   Deadline endOfSilence() const;
+  bool wasSilent(int rank) const;
   void tellSilence();
   /// Four times in `peerTimeout`: says to the root and the neighbours in the tree that this process lives, and looks
   /// who does not.
@@ -251,12 +252,11 @@ class ConnectionLoop {
   /// Takes a failure in and tells all others, its sender too: then that one knows. `tell`: the owner as well.
   void record(Notice notice, Name from, bool tell);
   void passOn(const Notice& notice, Name from, Name except);
-  /// Whether it says what a rank that goes on has seen or suffered before this one was resumed: nothing that concerns
-  /// it any more.
+  /// Whether it is of a rank that goes on, and of a time before this one was resumed: that concerns it no more.
   bool isOver(const Notice& notice) const;
   void take(Notice notice, bool tell);
   /// Of a neighbour that has told of a failure, which explains it until this rank is resumed.
-  void onEndAfterFailure(const Entry& entry);
+  void onEndAfterFailure(int peer);
   Notice absenceOf(int rank) const;
   void remember(const Notice& notice) const;
   void flood(FrameType type, int tag, const SharedBytes& payload, Name except);

@@ -84,10 +84,9 @@ void ConnectionLoop::take(Notice notice, bool tell) {
   changed_.notify_all();
 }
 
-void ConnectionLoop::onEndAfterFailure(const Entry& entry) {
-  if (entry.left || s_.stopping) return;
-  if (!s_.failure) return record(absenceOf(entry.peer), 0, true);
-  s_.goneAway.insert(entry.peer);
+void ConnectionLoop::onEndAfterFailure(int peer) {
+  if (!s_.failure) return record(absenceOf(peer), 0, true);
+  s_.goneAway.insert(peer);
 }
 
 Notice ConnectionLoop::absenceOf(int rank) const {

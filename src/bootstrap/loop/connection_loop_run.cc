@@ -268,9 +268,8 @@ void ConnectionLoop::onEnd(const Entry& entry) {
 }
 
 void ConnectionLoop::onTreeEnd(const Entry& entry) {
-  if (entry.left || entry.knows || s_.stopping) return onEndAfterFailure(entry);
-  // Its silence was a failure: how that ends is no news any more.
-  if (s_.failure && s_.failure->cause == Cause::Silent && s_.failure->rank == entry.peer) return;
+  if (entry.left || s_.stopping || wasSilent(entry.peer)) return;  // no news any more
+  if (entry.knows) return onEndAfterFailure(entry.peer);
   const Link::End end = entry.link->end().value_or(Link::End());
   std::string host;
   if (!s_.table.empty()) host = textOf(s_.table[static_cast<std::size_t>(entry.peer)].host);

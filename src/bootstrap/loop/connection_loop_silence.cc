@@ -97,6 +97,11 @@ void ConnectionLoop::onSilenceFrame(Name name, const Frame& frame) {
   }
 }
 
+/// Whether its silence is the failure that is known.
+bool ConnectionLoop::wasSilent(int rank) const {
+  return s_.failure && s_.failure->cause == Cause::Silent && s_.failure->rank == rank;
+}
+
 Deadline ConnectionLoop::endOfSilence() const {
   Deadline end = Deadline::never();
   if (s_.waits == 0 || s_.failure || s_.stopping) return end;
