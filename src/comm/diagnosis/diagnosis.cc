@@ -147,14 +147,14 @@ bool isInNetwork(const RankState& state, int rank) {
   });
 }
 
-/// Of the ranks without whose part a call of that network cannot end, one that is in the operation, waits for nobody,
-/// and has not given its part to the network; -1: there is none.
-int missingInNetwork(const StallCase& stall) {
-  for (const auto& [rank, state] : stall.answers) {
+/// For whom one waits that waits for this network: for a rank that is in the operation as well, waits for nobody, and
+/// has not given its part to the network, if there is one; else for the network itself, which `rank` stands for.
+int behindNetwork(const StallCase& stall, int rank) {
+  for (const auto& [other, state] : stall.answers) {
     const bool inOperation = state.doing == RankDoing::Running || state.doing == RankDoing::Stalled;
-    if (inOperation && state.waitsFor.front() < 0 && !isInNetwork(state, rank) && !stall.gone(rank)) return rank;
+    if (inOperation && state.waitsFor.front() < 0 && !isInNetwork(state, other) && !stall.gone(other)) return other;
   }
-  return -1;
+  return rank;
 }
 
 /// Follows who waits for whom from this rank on, to somebody who waits for nobody.
@@ -167,7 +167,8 @@ class Chain {
     if (stall_.gone(rank) || stall_.moves(rank)) return rank;
     const RankState* const state = stall_.stateOf(rank);
     // Who waits for the network looks as if it waited for its neighbours, too.
-    if (state == nullptr || state->waitsFor.front() < 0 || isInNetwork(*state, rank)) return rank;
+    if (state != nullptr && isInNetwork(*state, rank)) return behindNetwork(stall_, rank);
+    if (state == nullptr || state->waitsFor.front() < 0) return rank;
     const auto follow = [&](bool left) {
       for (const int next : state->waitsFor) {
         if (next < 0 || next >= stall_.nRanks || stall_.gone(next) != left) continue;
@@ -209,12 +210,10 @@ std::string endOfChain(const StallCase& stall, int rank) {
     case RankDoing::Running:
     case RankDoing::Stalled:
       if (isInNetwork(state, rank)) {
-        if (const int missing = missingInNetwork(stall); missing >= 0) return endOfChain(stall, missing);
         return fmt::format(
             "all ranks are in an operation; {} waits for the network in which it runs (CollNet), which has not "
-            "finished "
-            "a call that all its nodes make. Look at what its plugin and its switches say, and at the way of each "
-            "node's head to them; NCCL_COLLNET_ENABLE=0 does without it",
+            "finished a call that all its nodes make. Look at what its plugin and its switches say, and at the way of "
+            "each node's head to them; NCCL_COLLNET_ENABLE=0 does without it",
             who);
       }
       return fmt::format(

@@ -34,8 +34,8 @@ class MovementSweep {
   void reset();
   /// Goes on; begins where nothing is under way or known. `channels`: of one communicator, always the same. `collNet`:
   /// what drives its collectives in the network, likewise; null: nothing does. `hasLeft`: ranks whose memory may be
-  /// gone. `apart`: from the end of the first pass to the start of the second. Moves and
-  /// Still are said until reset(). A device that does not copy keeps it UnderWay.
+  /// gone. `apart`: from the end of the first pass to the start of the second. Moves and Still are said until reset().
+  /// A device that does not copy keeps it UnderWay.
   State follow(Time now, const ChannelSet& channels, const proxy::ProgressTask* collNet, const HasLeft& hasLeft,
                milliseconds apart);
 
