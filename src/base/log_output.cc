@@ -1,11 +1,7 @@
 #include "base/log_output.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "base/bounded_write.h"

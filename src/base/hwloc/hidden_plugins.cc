@@ -11,11 +11,10 @@
 
 namespace tutti {
 
-/// An environment that was given to the process, ended by a null.
+/// An environment that was given to the process. Who sets or unsets a name changes the entries where they are.
 struct EnvironmentCopy {
-  std::vector<char*> entries;
-  const std::vector<char*> made =
-      entries;  ///< as it was then: who sets or unsets a name changes entries where they are
+  std::vector<char*> entries;  ///< ended by a null
+  const std::vector<char*> made = entries;
   bool changed() const { return entries != made; }
 };
 
@@ -24,8 +23,8 @@ namespace {
 // A folder that cannot be: what would be below /dev/null.
 char noPlugins[] = "HWLOC_PLUGINS_PATH=/dev/null/none";
 
-/// They are never freed, for another thread may still be looking a name up in one; there are as many as the application
-/// has had different ones.
+/// All that there were. They are never freed, for another thread may still be looking a name up in one; there are as
+/// many as the application has had different ones.
 std::list<EnvironmentCopy>& copies() {
   static NeverDestroyed<std::list<EnvironmentCopy>> all;
   return all.get();

@@ -109,7 +109,7 @@ Status registerForGraph(ncclComm& comm, Plan& plan, const Takers& takers, const 
 Status markRegistered(ncclComm& comm, Plan& plan) {
   if (plan.launches.empty()) return {};
   const Takers takers{.network = sendsRegistered(comm) && comm.parts.channels->driven(),
-                      .collNet = comm.parts.collNet != nullptr && collNetTakesRegistered(comm)};
+                      .collNet = comm.parts.collNet != nullptr && letsPastSlots(comm)};
   if (!takers.network && !takers.collNet) return {};
   Registrations& registrations = *comm.registrations;
   registrations.tidy();

@@ -64,7 +64,7 @@ Status join(ncclComm& comm, const CommGraphs& graphs, const NodeHeads& node, con
   CommParts& parts = comm.parts;
   const CollNetShape shape = collNetShape(comm);
   std::shared_ptr<transport::RegisteredMemory> registered;
-  if (collNetTakesRegistered(comm)) registered = comm.registrations->memory();
+  if (letsPastSlots(comm)) registered = comm.registrations->memory();
   const CollNetLanes lanes = lanesOf(*parts.layout, node, rails, shape.nChannels);
   ASSIGN(CollNetOutcome outcome, CommCollNet::join({.control = *parts.bootstrap,
                                                     .abort = comm.abort,

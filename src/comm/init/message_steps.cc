@@ -25,18 +25,10 @@ bool messagesInPlace(const ncclComm& comm) {
          parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 
-namespace {
-
-/// Only kernels of the software GPU let others use what lies in the application's memory.
 bool letsPastSlots(const ncclComm& comm) {
+  // Kernels of GPUs do not.
   return (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
          comm.parts.device->device->driver().softgpuMemoryWindow != nullptr;
-}
-
-}  // namespace
-
-bool collNetTakesRegistered(const ncclComm& comm) {
-  return letsPastSlots(comm);
 }
 
 bool sendsRegistered(const ncclComm& comm) {

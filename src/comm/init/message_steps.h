@@ -1,4 +1,4 @@
-// In what steps a communicator's messages travel over its network, and past which slots.
+// In what steps a communicator's messages travel over its network, and what lies in the application's memory meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ bool groupsReceives(const ncclComm& comm);
 bool messagesInPlace(const ncclComm& comm);
 /// Whether the network has to know the application's memory before this rank sends from where it lies.
 bool sendsRegistered(const ncclComm& comm);
-/// Whether a network that reduces takes from this rank's registered memory, and puts there, what needs no kernel.
-bool collNetTakesRegistered(const ncclComm& comm);
+/// Whether kernels let networks use what lies in registered memory, past the slots of connections.
+bool letsPastSlots(const ncclComm& comm);
 /// Whether what captured operations use is registered as long as their graph lives.
 bool registersGraphs(const ncclComm& comm);
 /// Whether this rank could run collectives of two over its connections for messages
