@@ -46,6 +46,13 @@ class Meeting {
   std::atomic<int> missing_;
 };
 
+/// All ranks have carried out an operation, and are idle.
+void operateTogether(Member& m, const Ints& data, Meeting& done) {
+  EXPECT_EQ(allReduce(m, data), ncclSuccess);
+  m.sync();
+  done.come();
+}
+
 void abortNow(Member& m) {
   EXPECT_EQ(ncclCommAbort(std::exchange(m.comm, nullptr)), ncclSuccess);
 }
@@ -55,9 +62,7 @@ TEST(WorldPeers, AnIdleRankIsNotDisturbedByAnAbortUntilItCalls) {
   Meeting done(3);
   test::withComm(3, [&](Member& m) {
     const Ints data(m.gpu, kCount, 1);
-    ASSERT_EQ(allReduce(m, data), ncclSuccess);
-    m.sync();
-    done.come();
+    operateTogether(m, data, done);
     if (m.rank == 0) return abortNow(m);
     awaitWord(m);
     EXPECT_EQ(stateOf(m), ncclSuccess);
@@ -106,9 +111,7 @@ TEST(WorldPeers, AnAbortBehindTheLastKernelsDisturbsNobody) {
   test::withComm(2, [&](Member& m) {
     const Ints data(m.gpu, kCount, 1);
     if (m.rank == 0) std::this_thread::sleep_for(milliseconds(700));  // some looks of the watch
-    ASSERT_EQ(allReduce(m, data), ncclSuccess);
-    m.sync();
-    done.come();
+    operateTogether(m, data, done);
     if (m.rank == 0) return abortNow(m);
     awaitWord(m);
     EXPECT_EQ(stateOf(m), ncclSuccess);

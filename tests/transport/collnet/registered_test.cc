@@ -1,7 +1,6 @@
 // Steps whose content lies in the application's memory.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -100,23 +99,6 @@ class RegisteredSteps : public testing::Test {
   bool slotsStay_ = true;  ///< what the network knows does not go through them
 };
 
-/// Windows that begin and end anywhere, and are cut by what the network takes at once.
-std::vector<collnet::CallWords> someSteps(std::uint64_t nodes) {
-  std::vector<collnet::CallWords> steps;
-  for (const std::uint64_t bytes : {kAreaBytes, std::uint64_t{4}, kAreaBytes / 2 + 4}) {
-    steps.push_back(wordsFor(CollNetFunc::AllReduce, bytes));
-    const std::uint64_t perNode = kAreaBytes / 4 + 12;
-    for (const CollNetFunc func : {CollNetFunc::AllGather, CollNetFunc::ReduceScatter}) {
-      const std::uint64_t all = nodes * perNode;
-      const std::uint64_t window = std::min(bytes, all);
-      for (const std::uint64_t begin : {std::uint64_t{0}, (all - window) / 8 * 4, all - window}) {
-        steps.push_back(wordsFor(func, window, begin, perNode));
-      }
-    }
-  }
-  return steps;
-}
-
 TEST_F(RegisteredSteps, AreSentFromTheApplicationsMemoryAndReceivedThere) {
   for (const std::size_t most : {std::size_t{1} << 20, std::size_t{5000}}) {
     for (const int nodes : {1, 2, 3}) {
@@ -124,7 +106,7 @@ TEST_F(RegisteredSteps, AreSentFromTheApplicationsMemoryAndReceivedThere) {
       registerAll();
       for (const bool mixed : {false, true}) {
         for (int round = 0; round < 2; ++round) {
-          for (const auto& words : someSteps(static_cast<std::uint64_t>(nodes))) step(words, mixed);
+          for (const auto& words : someSteps(static_cast<std::uint64_t>(nodes), kAreaBytes)) step(words, mixed);
         }
       }
       world_->expectSameCalls();
@@ -137,7 +119,7 @@ TEST_F(RegisteredSteps, AreSentFromTheApplicationsMemoryAndReceivedThere) {
 TEST_F(RegisteredSteps, OfMemoryThatIsNotRegisteredGoThroughTheSlots) {
   begin({.nodes = 3});
   slotsStay_ = false;
-  for (const auto& words : someSteps(3)) step(words);
+  for (const auto& words : someSteps(3, kAreaBytes)) step(words);
 }
 
 TEST_F(RegisteredSteps, OfMemoryThatTheNetworkRefusesGoThroughTheSlots) {
@@ -145,7 +127,7 @@ TEST_F(RegisteredSteps, OfMemoryThatTheNetworkRefusesGoThroughTheSlots) {
   begin({.nodes = 2, .knobs = {{.failing = "registerMemory", .failAfter = 2}, {}}});  // the slots it takes
   registerAll();
   slotsStay_ = false;
-  for (const auto& words : someSteps(2)) step(words);
+  for (const auto& words : someSteps(2, kAreaBytes)) step(words);
   removeAll();
 }
 

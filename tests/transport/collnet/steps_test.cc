@@ -14,23 +14,6 @@ using Strings = std::vector<std::string>;
 
 const collnet::LaneSetShape kDirect{"CollNetDirect", {0, 1}, 4096};
 
-/// Steps of every function, with windows that begin and end anywhere.
-std::vector<collnet::CallWords> someSteps(std::uint64_t nodes, std::uint64_t areaBytes) {
-  std::vector<collnet::CallWords> steps;
-  for (const std::uint64_t bytes : {areaBytes, std::uint64_t{4}, std::uint64_t{0}, areaBytes / 2 + 4}) {
-    steps.push_back(wordsFor(CollNetFunc::AllReduce, bytes));
-    const std::uint64_t perNode = areaBytes / 4 + 12;
-    for (const CollNetFunc func : {CollNetFunc::AllGather, CollNetFunc::ReduceScatter}) {
-      const std::uint64_t all = nodes * perNode;
-      const std::uint64_t window = std::min(bytes, all);
-      for (const std::uint64_t begin : {std::uint64_t{0}, (all - window) / 8 * 4, all - window}) {
-        steps.push_back(wordsFor(func, window, begin, perNode));
-      }
-    }
-  }
-  return steps;
-}
-
 TEST(CollNetSteps, MergeTheLanesIntoOneCall) {
   CollNetWorld world;
   world.begin({kDirect});
