@@ -1,5 +1,7 @@
 #include <cerrno>
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "transport/net/ib/failover_fixture.h"
 
@@ -255,6 +257,26 @@ TEST_F(IbFailover, OutlivesANicThatHasFailedAndRegistersWithTheOthers) {
   flow.finish();
 }
 
+TEST_F(IbFailover, SendsMemoryThatIsRegisteredBeforeTheFailureOfANicIsLookedAt) {
+  allowLog("Got async fatal event");
+  allowLog("goes on without");
+  fuse(with(1, true));
+  IbBuffer to(pair->recvNet, pair->receiver, 4096);
+  void* const received = pair->recv(to.place(4096));
+  tuttiFakeVerbs()->portEvent("a1", IBV_EVENT_DEVICE_FATAL, 0);
+  EXPECT_TRUE(until([] { return logged("Got async fatal event"); }));
+  IbBuffer from(pair->sendNet, pair->sender, 4096, 7);
+  void* const sent = pair->trySend(from.place(4096));
+  ASSERT_NE(sent, nullptr) << "it was granted before";
+  bool isSent = false, isReceived = false;
+  EXPECT_TRUE(until([&] {
+    isSent = isSent || IbPair::done(pair->sendNet, sent);
+    isReceived = isReceived || IbPair::done(pair->recvNet, received);
+    return isSent && isReceived;
+  }));
+  EXPECT_TRUE(std::equal(from.data.begin(), from.data.begin() + 4096, to.data.begin()));
+}
+
 TEST_F(IbFailover, OutlivesAQueuePairThatItsNicHasGivenUp) {
   allowLog("Got async event on queue pair");
   allowLog("goes on without");
@@ -411,6 +433,32 @@ TEST_F(IbFailover, BearsFailuresAtAnyTimeInAnyOrder) {
     }
     flow.finish();
     tuttiFakeVerbs()->hold(false);
+  }
+}
+
+/// Whichever it is of what goes again after a port has failed.
+TEST_F(IbFailover, BearsWorkThatIsRefusedWhenItGoesAgain) {
+  allowLog("goes on without");
+  for (const char* call : {"ibv_post_send", "ibv_post_recv"}) {
+    for (int nth = 1; nth <= 32; ++nth) {
+      SCOPED_TRACE(std::string(call) + " " + std::to_string(nth));
+      plugAgain();
+      fuse(with(), 3);
+      IbFlow flow(*pair, {});
+      flow.run(40);
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(flow.turnRecv());
+      tuttiFakeVerbs()->hold(true);
+      EXPECT_TRUE(flow.turnSend());
+      down("a0");
+      // Until it has stopped, with much under way, or a moment less, which is right as well.
+      for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(flow.turnSend());
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+      tuttiFakeVerbs()->hold(false);
+      tuttiFakeVerbs()->failCall(call, nth, EIO);
+      flow.finish();
+    }
   }
 }
 

@@ -192,6 +192,28 @@ TEST_F(IbRecovery, UsesAPortThatIsBackUntriedWhereTheLastOneFails) {
   }
 }
 
+/// While its peer sleeps an end has told what it does without, and waits for the answer.
+TEST_F(IbRecovery, KeepsAPortThatIsBackWhenTheOtherFailsDuringAnAgreement) {
+  allowLog("goes on without");
+  allowLog("is back");
+  fuse(returning());
+  IbFlow flow(*pair, {});
+  flow.run(40);
+  const auto sendUntil = [&](std::string_view part) {
+    EXPECT_TRUE(until([&] { return !flow.turnSend() || logged(part); })) << part;
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(flow.turnSend());
+  };
+  down("a1");
+  sendUntil("a1:1 Got non-fatal async event: port error");
+  up("a1");
+  sendUntil("a1:1 Got non-fatal async event: port active");
+  down("a0");
+  sendUntil("a0:1 Got non-fatal async event: port error");
+  const std::size_t before = tuttiFakeVerbs()->work().size();
+  EXPECT_TRUE(until([&] { return !flow.turn() || announced("a1", before) > 50; }));
+  flow.finish();
+}
+
 TEST_F(IbRecovery, BearsPortsThatComeAndGoAtAnyTime) {
   allowLog("goes on without");
   allowLog("is back");
