@@ -140,12 +140,14 @@ TEST(CollNet, WhatKernelsHaveToWorkOnGoesThroughSlotsAlsoFromRegisteredMemory) {
     EXPECT_EQ(world.network().sentFrom(), sent);
     EXPECT_GT(world.network().receivedInto(), received);
     const std::uint64_t receivedBefore = world.network().receivedInto();
-    check(world, {.method = method,
-                  .op = DevOp::SumPostDiv,
-                  .type = ncclInt32,
-                  .count = 999,
-                  .threads = kThreads,
-                  .registered = 3});
+    const Job divided{.method = method,
+                      .op = DevOp::SumPostDiv,
+                      .type = ncclInt32,
+                      .count = 999,
+                      .threads = kThreads,
+                      .registered = 3};
+    if (isLeftOut(nameOf(divided))) continue;
+    check(world, divided);
     EXPECT_GT(world.network().sentFrom(), sent);
     EXPECT_EQ(world.network().receivedInto(), receivedBefore);
   }
