@@ -126,6 +126,18 @@ TEST(Agreement, DifferentThresholdsAreRefusedByName) {
   }
 }
 
+TEST(Agreement, DifferentNodeThresholdsOfCollNetAreRefusedWithBothValues) {
+  constexpr const char* kBlame =
+      "Mismatched NCCL_COLLNET_NODE_THRESHOLD : rank 0 (host node, pid 100) has 2, rank 1 (host node, pid 101) has 3";
+  test::allowLog(kBlame);
+  Params other;
+  other.misc.collnetNodeThreshold = 3;
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), proposalOf(other)})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+  EXPECT_NE(test::capturedText().find(kBlame), std::string::npos) << test::capturedText();
+}
+
 TEST(Agreement, DifferentBufferSizesAreRefusedByName) {
   test::allowLog(
       "Mismatched NCCL_LL_BUFFSIZE : rank 0 (host node, pid 100) has 131072, rank 1 (host node, pid 101) has 8192");

@@ -206,6 +206,22 @@ TEST(CollNetLink, EndsAtAnyPoint) {
   }
 }
 
+/// The stand-in objects to what is given back twice, and to what is not.
+TEST(CollNetLink, GivesBackOnceWhatIsClosedAgain) {
+  for (const bool connects : {false, true}) {
+    CollNetWorld world;
+    if (connects) {
+      world.begin({kTwoLanes});
+    } else {
+      ASSERT_TRUE(world.nodes[0].link->listen().ok());
+    }
+    for (auto& node : world.nodes) {
+      node.link->close();
+      node.link->close();
+    }
+  }
+}
+
 TEST(CollNetLink, EndsWithCallsUnderWay) {
   CollNetWorld world({.nodes = 2, .place = {.onDevice = true}, .knobs = {{.neverEnds = true}}});
   world.begin({kTwoLanes});
