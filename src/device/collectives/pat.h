@@ -157,17 +157,16 @@ class Pat {
     return ((blocks - 1) * piece.stride + piece.part.count) * sizeof(T);
   }
 
-  /// Calls f(subgroup, b) for b = 0..blocks-1. Small pieces are left to a warp each.
+  /// Calls f(subgroup, b) for b = 0..blocks-1. Small pieces are left to a warp each. One call for both: compilers write
+  /// it out where it stands.
   template <class F>
   TUTTI_DEVICE void forBlocks(int blocks, std::uint64_t bytes, F f) const {
     const simt::Group all = group();
-    if (all.size <= simt::kWarpSize || bytes > kWarpBytes) {
-      for (int b = 0; b < blocks; ++b) f(all, b);
-      return;
-    }
-    const simt::Group warp{all.rank % simt::kWarpSize, simt::kWarpSize};
-    for (unsigned b = all.rank / simt::kWarpSize; b < static_cast<unsigned>(blocks); b += all.size / simt::kWarpSize) {
-      f(warp, static_cast<int>(b));
+    const bool apart = all.size > simt::kWarpSize && bytes <= kWarpBytes;
+    const simt::Group some = apart ? simt::Group{all.rank % simt::kWarpSize, simt::kWarpSize} : all;
+    const unsigned stride = apart ? all.size / simt::kWarpSize : 1;
+    for (unsigned b = apart ? all.rank / simt::kWarpSize : 0; b < static_cast<unsigned>(blocks); b += stride) {
+      f(some, static_cast<int>(b));
     }
   }
 
