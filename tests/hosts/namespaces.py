@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
@@ -94,12 +95,24 @@ class Host:
         self.run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}-end")
         self.give_address(name, address)
         self.run("ip", "link", "set", f"{name}-end", "up")
+        self.await_carrier(name)
 
     def give_address(self, interface, address):
         # Without link-local addresses, and without the second that looking for a duplicate takes.
         self.run("ip", "link", "set", interface, "addrgenmode", "none")
         self.run("ip", "address", "add", address, "dev", interface, *(["nodad"] if ":" in address else []))
         self.run("ip", "link", "set", interface, "up")
+
+    def await_carrier(self, interface):
+        """Until then programs pass the interface over: the kernel may take a second to see that both ends are up."""
+        deadline = time.monotonic() + 30
+        while True:
+            flags = self.run("ip", "-o", "link", "show", "dev", interface).split("<")[1].split(">")[0].split(",")
+            if "LOWER_UP" in flags and "NO-CARRIER" not in flags:
+                return
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{interface} of host {self.name} has no carrier: {flags}")
+            time.sleep(0.01)
 
     def close(self):
         self.holder.kill()
@@ -186,6 +199,8 @@ class Lab:
             host.nics.append(cable)
             if self.weather and not relay:
                 command("tc", "qdisc", "replace", "dev", cable.end, "root", *self.weather.netem())
+        for host in self.hosts:
+            host.await_carrier(f"eth{nic}")
 
     def start_relay(self):
         """None where frames need no relay. Where there is none to be had, netem takes its place."""
