@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/socket/errors.h"
 #include "bootstrap/loop/connection_loop.h"
@@ -39,7 +40,18 @@ std::string otherSide(const Dialed& dialed) {
   }
 }
 
+/// Of ranks on different hosts, where one announces an address that the other's host takes for its own.
+std::string wrongInterface(const Contact& contact) {
+  if (!contact.own.set() || contact.own.isLoopback() || !contact.target.at.isLoopback()) return {};
+  return fmt::format(
+      " It listens on the loopback interface, where no other host reaches it; rank {} (host {}) listens at {}. Had it "
+      "no "
+      "other interface that was up and had a carrier when it began, or does NCCL_SOCKET_IFNAME say so there?",
+      contact.target.clientRank, hostName(), contact.own.text());
+}
+
 Status failure(const Contact& contact, const Dialed& dialed) {
+  const std::string lost = wrongInterface(contact);
   const std::string at = contact.target.at.text();
   const int rank = contact.target.clientRank;
   switch (dialed.kind) {
@@ -53,22 +65,22 @@ Status failure(const Contact& contact, const Dialed& dialed) {
     case Dialed::Kind::NobodyListens:
       return fail(ncclRemoteError,
                   "Bootstrap: cannot connect to {} at {}: {}; has that process ended, was the id used "
-                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?",
-                  contact.whom, at, errnoText(dialed.error));
+                  "before, or does a firewall or a wrong interface (NCCL_SOCKET_IFNAME) stand between?{}",
+                  contact.whom, at, errnoText(dialed.error), lost);
     case Dialed::Kind::Silent:
       return fail(ncclRemoteError,
                   "Bootstrap: {} at {} has not answered rank {} for {} ms, although its port is open: is that process "
                   "stopped (SIGSTOP, a debugger), has it no file descriptors left (its log says so), or has it ended "
-                  "while a child that it forked holds its sockets?{}",
-                  contact.whom, at, rank, dialed.waited.count(), ownShortage());
+                  "while a child that it forked holds its sockets?{}{}",
+                  contact.whom, at, rank, dialed.waited.count(), ownShortage(), lost);
     case Dialed::Kind::TurnedAway:
       return fail(ncclRemoteError,
                   "Bootstrap: {} at {} closed all connections of rank {} before it had answered: does another program "
-                  "listen there, or do more clients knock than it can look at?",
-                  contact.whom, at, rank);
+                  "listen there, or do more clients knock than it can look at?{}",
+                  contact.whom, at, rank, lost);
     case Dialed::Kind::Refused:
-      return fail(ncclInvalidUsage, "Bootstrap: who listens in place of {} at {} {}", contact.whom, at,
-                  otherSide(dialed));
+      return fail(ncclInvalidUsage, "Bootstrap: who listens in place of {} at {} {}{}", contact.whom, at,
+                  otherSide(dialed), lost);
   }
   return Status();
 }

@@ -15,6 +15,7 @@ class ConnectionLoop;
 /// Whom a rank calls, and how long it may take.
 struct Contact {
   DialTarget target;
+  Address own;                             ///< where this rank listens, for messages; unset: not known
   std::string whom;                        ///< in messages
   Deadline listening = Deadline::never();  ///< as DialLimits
   Deadline deadline = Deadline::never();

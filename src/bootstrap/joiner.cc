@@ -214,6 +214,7 @@ Status connectParent(const Joined& joined, const Address& address, Deadline dead
   if (rank < 0) return Status();
   Contact call;
   call.target = {address, joined.key, Purpose::Tree, joined.rank, rank, kMaxRankFrame};
+  call.own = joined.self.listen;
   call.whom = rankText(rank, address.hostText());
   call.deadline = deadline;
   call.listening = deadline.earlierOf(Deadline::in(kRefusedPatience));
@@ -252,6 +253,7 @@ Status connectPeer(const Joined& joined, int peer, Deadline deadline) {
   ConnectionLoop& loop = *joined.loop;
   Contact call;
   call.target = {loop.addressOf(peer), joined.key, Purpose::Peer, joined.rank, peer, kMaxRankFrame};
+  call.own = joined.self.listen;
   call.whom = loop.describe(peer);
   call.listening = call.deadline = deadline;
   call.answer = joined.handshakeTimeout;

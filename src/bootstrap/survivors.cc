@@ -99,6 +99,7 @@ std::vector<int> Exchange::neighbours() const {
 Status Exchange::connect(int peer) const {
   Contact call;
   call.target = {loop().addressOf(peer), joined_.key, Purpose::Kin, joined_.rank, peer, kMaxRankFrame};
+  call.own = joined_.self.listen;
   call.whom = loop().describe(peer);
   call.listening = call.deadline = deadline_;
   call.answer = joined_.handshakeTimeout;

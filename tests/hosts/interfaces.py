@@ -43,6 +43,18 @@ def wrong_interface_that_was_named_is_an_error_in_time():
                 check(code == 42 and re.search(r"^error \d .*", said, re.MULTILINE), f"rank {rank} ended with {code}:\n{said}")
 
 
+def loopback_that_a_host_took_is_named():
+    with Lab(2) as lab:
+        lo = ["env", "NCCL_SOCKET_IFNAME=lo"]
+        with Survivors(lab, per_host=2, prefix={2: lo, 3: lo}) as ranks:
+            for rank in ranks.of(0):
+                process = ranks.ranks[rank]
+                code, said = process.wait(60), process.output()
+                check(code == 42 and re.search(r"^error 6 .*rank [23] \(host b.*It listens on the loopback interface, where no "
+                                               r"other host reaches it; rank [01] \(host a\) listens at 10\.0\.0\.1", said,
+                                               re.MULTILINE), f"rank {rank} ended with {code}:\n{said}")
+
+
 def two_interfaces_share_the_work():
     with Lab(2, nics=2) as lab:
         # The software GPU's own shape takes one channel for everything, where GPUs take several.
@@ -72,5 +84,6 @@ def short_mtu_on_one_side_does_no_harm():
 if __name__ == "__main__":
     run_in_sandbox(wrong_interface_is_passed_over_when_another_is_named,
                    wrong_interface_is_passed_over_by_the_subnet_of_the_root, interfaces_of_containers_come_last,
-                   wrong_interface_that_was_named_is_an_error_in_time, two_interfaces_share_the_work, ipv6_alone_is_enough,
+                   wrong_interface_that_was_named_is_an_error_in_time,
+                   loopback_that_a_host_took_is_named, two_interfaces_share_the_work, ipv6_alone_is_enough,
                    short_mtu_on_one_side_does_no_harm)
