@@ -1,5 +1,7 @@
 #include "bench/options.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include "bench/datatypes.h"

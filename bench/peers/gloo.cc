@@ -1,4 +1,7 @@
 // Collectives of gloo over TCP on loopback: it has no transport through shared memory. Ranks are started by launch.py.
+#include <memory>
+#include <utility>
+
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>

@@ -4,6 +4,7 @@
 //   RANK=1 ./03_processes &  RANK=0 ./03_processes
 //
 // With NCCL_COMM_ID no id has to be carried from process to process: rank 0 listens at that address.
+#include <cstdlib>
 #include <string>
 #include <vector>
 

@@ -1,4 +1,6 @@
 // main() of every unit test: GoogleTest, plus a listener that fails tests which log unexpected problems.
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "base/log.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "device/collnet_view.h"
 #include "topo/machine/peer_info.h"

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <thread>
 
 #include "base/log.h"
 #include "link/knocking.h"

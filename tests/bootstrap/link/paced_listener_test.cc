@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <span>
+#include <thread>
 
 #include "link/knocking.h"
 #include "support/log_capture.h"

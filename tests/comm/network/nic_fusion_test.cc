@@ -1,5 +1,7 @@
 #include "comm/network/nic_fusion.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/settings/params.h"

@@ -1,6 +1,7 @@
 #include "softgpu/idle_hook.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "transport/net/ib/nic/health.h"
 
+#include <utility>
+
 namespace tutti::net::ib {
 
 void NicHealth::portDown(int port) {
