@@ -1,4 +1,5 @@
-// What most sources include, compiled once by tools/precompile. No source relies on it: only some builds have it.
+// What most sources include, compiled once by tools/precompile. Only some builds have it, so no source relies on it:
+// tests/lint/includes.py knows the names.
 #pragma once
 
 #include <algorithm>
