@@ -90,8 +90,9 @@ TEST(CollNet, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
       for (const bool mixed : {false, true}) {
         for (const DevOp op : {DevOp::Sum, DevOp::PreMulSum}) {
           if (op != DevOp::Sum && !reduces(method.func)) continue;
-          check(world,
-                {.method = method, .op = op, .count = 5001, .inPlace = true, .threads = kThreads, .mixed = mixed});
+          check(
+              world,
+              {.method = method, .op = op, .count = kManyTurns, .inPlace = true, .threads = kThreads, .mixed = mixed});
         }
       }
     }

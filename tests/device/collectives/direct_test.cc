@@ -20,6 +20,13 @@ constexpr JobMethod kMethods[] = {
     {Func::AllGather, Algorithm::Direct, Protocol::LL},     {Func::AllGather, Algorithm::Direct, Protocol::Simple},
 };
 
+// ThreadSanitizer makes threads of kernels slow, and sees all that it can see on three ranks.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kSomeRanks[] = {2, 3};
+#else
+constexpr int kSomeRanks[] = {2, 3, 5, 8};
+#endif
+
 TEST(Direct, EveryCountIsRightOnEveryNumberOfRanks) {
   for (const int nRanks : {1, 2, 3, 4, 5, 6, 7, 8, 12}) {
     World world({.nRanks = nRanks, .slotBytes = 512});
@@ -33,12 +40,12 @@ TEST(Direct, EveryCountIsRightOnEveryNumberOfRanks) {
 }
 
 TEST(Direct, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
-  for (const int nRanks : {2, 3, 5, 8}) {
+  for (const int nRanks : kSomeRanks) {
     for (const bool pulls : {false, true}) {
       World world({.nRanks = nRanks, .slotBytes = 1024, .pulls = pulls});
       for (const JobMethod& method : kMethods) {
         for (const bool mixed : {false, true}) {
-          check(world, {.method = method, .count = 9001, .inPlace = true, .mixed = mixed});
+          check(world, {.method = method, .count = kManyTurns, .inPlace = true, .mixed = mixed});
           check(world,
                 {.method = method, .count = 1999, .inPlace = true, .threads = 32, .misalign = 1, .mixed = mixed});
         }
