@@ -16,7 +16,8 @@ struct CollNetSymbol {
 }  // namespace
 
 std::unique_ptr<LoadedCollNet> findCollNet(const DlLibrary& library, const std::string& path) {
-  return newestVersion<CollNetSymbol, LoadedCollNetOf, LoadedCollNet>(library, path, "collnet");
+  return newestVersion<CollNetSymbol, LoadedCollNetOf, LoadedCollNet, kNewestNetVersion, kOldestNetVersion>(
+      library, path, kNetPlugins, "Loaded collnet plugin");
 }
 
 std::size_t collNetTypeBytes(ncclDataType_t type) {

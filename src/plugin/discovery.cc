@@ -1,5 +1,7 @@
 #include "plugin/discovery.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,9 +10,6 @@
 namespace tutti::plugin {
 
 namespace {
-
-constexpr std::string_view kDefaultLibrary = "libnccl-net.so";
-constexpr std::string_view kStaticPlugin = "STATIC_PLUGIN";
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -27,11 +26,11 @@ void append(std::string& list, std::string_view separator, std::string_view word
   list += word;
 }
 
-OpenedPlugin openProgram() {
+OpenedPlugin openProgram(const PluginKind& kind) {
   OpenedPlugin opened;
   opened.library = DlLibrary::openProgram(&opened.why);
   opened.path = kStaticPlugin;
-  if (!opened.library.valid()) info(kInit | kNet, "NET/Plugin: {}: {}", kStaticPlugin, opened.why);
+  if (!opened.library.valid()) info(kInit | kind.subsystem, "{}/Plugin: {}: {}", kind.label, kStaticPlugin, opened.why);
   return opened;
 }
 
@@ -63,20 +62,20 @@ std::vector<std::string> parsePluginList(std::string_view value) {
   return names;
 }
 
-std::vector<std::string> pluginFileNames(std::string_view name) {
-  if (name.empty()) return {std::string(kDefaultLibrary)};
+std::vector<std::string> pluginFileNames(const PluginKind& kind, std::string_view name) {
+  if (name.empty()) return {std::string(kind.prefix) + ".so"};
   std::vector<std::string> files{std::string(name)};
   const bool path = name.find('/') != std::string_view::npos;
   const bool library = name.starts_with("lib") && name.ends_with(".so");
-  if (!path && !library) files.push_back("libnccl-net-" + std::string(name) + ".so");
+  if (!path && !library) files.push_back(fmt::format("{}-{}.so", kind.prefix, name));
   return files;
 }
 
-OpenedPlugin openNetPlugin(const std::string& name) {
-  if (equalInAnyCase(name, kStaticPlugin)) return openProgram();
+OpenedPlugin openPlugin(const PluginKind& kind, const std::string& name) {
+  if (equalInAnyCase(name, kStaticPlugin)) return openProgram(kind);
   OpenedPlugin opened;
   std::string missing;
-  for (const std::string& file : pluginFileNames(name)) {
+  for (const std::string& file : pluginFileNames(kind, name)) {
     std::string words;
     opened.library = DlLibrary::open(file, &words);
     if (opened.library.valid()) {
@@ -89,12 +88,12 @@ OpenedPlugin openNetPlugin(const std::string& name) {
     if (saysMissing(words, file)) {
       append(missing, " ", file);
     } else {
-      info(kInit | kNet, "NET/Plugin: {}: {}", file, words);
+      info(kInit | kind.subsystem, "{}/Plugin: {}: {}", kind.label, file, words);
       append(opened.why, "; ", words);
     }
   }
   if (!missing.empty()) {
-    info(kInit | kNet, "NET/Plugin: Could not find: {}", missing);
+    info(kInit | kind.subsystem, "{}/Plugin: Could not find: {}", kind.label, missing);
     append(opened.why, "; ", "not found: " + missing);
   }
   return opened;

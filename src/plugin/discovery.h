@@ -1,4 +1,4 @@
-// From the value of NCCL_NET_PLUGIN to open libraries.
+// From the name of a plugin to its open library.
 #pragma once
 
 #include <string>
@@ -6,20 +6,23 @@
 #include <vector>
 
 #include "base/dl.h"
+#include "plugin/kind.h"
 
 namespace tutti::plugin {
 
 /// Names that fit beside the built-in networks.
 inline constexpr std::size_t kMostNetPlugins = 14;
 inline constexpr std::size_t kLongestPluginName = 254;
+/// The name, in any case, that stands for the running program.
+inline constexpr std::string_view kStaticPlugin = "STATIC_PLUGIN";
 
 /// The entries of a list of plugins. None where the whole value is empty or "none", in any case. Empty entries are
 /// skipped, blanks belong to names; what is too long or too many is left out with an INFO line.
 std::vector<std::string> parsePluginList(std::string_view value);
 
-/// The files that are tried for a name, in order: the name itself, and libnccl-net-NAME.so unless the name is a path or
-/// has the form lib….so. An empty name stands for libnccl-net.so.
-std::vector<std::string> pluginFileNames(std::string_view name);
+/// The files that are tried for a name, in order: the name itself, and PREFIX-NAME.so (libnccl-net-NAME.so) unless the
+/// name is a path or has the form lib….so. An empty name stands for PREFIX.so.
+std::vector<std::string> pluginFileNames(const PluginKind& kind, std::string_view name);
 
 /// An opened library, or why there is none.
 struct OpenedPlugin {
@@ -29,7 +32,7 @@ struct OpenedPlugin {
 };
 /// Opens the first of a name's files that can be opened; STATIC_PLUGIN, in any case, is the running program. Prints
 /// INFO lines for what fails.
-OpenedPlugin openNetPlugin(const std::string& name);
+OpenedPlugin openPlugin(const PluginKind& kind, const std::string& name);
 
 /// Whether two words are equal but for the case of ASCII letters.
 bool equalInAnyCase(std::string_view a, std::string_view b);

@@ -22,7 +22,8 @@ Result<std::unique_ptr<Net>> LoadedNet::open(const NetOpening& opening) {
 }
 
 std::unique_ptr<LoadedNet> findNet(const DlLibrary& library, const std::string& path) {
-  return newestVersion<NetSymbol, LoadedNetOf, LoadedNet>(library, path, "net");
+  return newestVersion<NetSymbol, LoadedNetOf, LoadedNet, kNewestNetVersion, kOldestNetVersion>(
+      library, path, kNetPlugins, "Loaded net plugin");
 }
 
 }  // namespace tutti::plugin

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "plugin/discovery.h"
 #include "plugin/plugin_log.h"
+#include "plugin/single.h"
 
 namespace tutti::plugin {
 
@@ -90,7 +91,7 @@ NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_p
 NetRegistry::~NetRegistry() = default;
 
 void NetRegistry::load(Entry& entry) {
-  OpenedPlugin opened = openNetPlugin(entry.title);
+  OpenedPlugin opened = openPlugin(kNetPlugins, entry.title);
   if (!opened.library.valid()) return entry.close(Entry::State::LoadFailed, opened.why);
   entry.library = std::move(opened.library);
   entry.net = findNet(entry.library, opened.path);
@@ -100,6 +101,7 @@ void NetRegistry::load(Entry& entry) {
     return entry.close(Entry::State::LoadFailed, fmt::format("{} exports no ncclNetPlugin_v6 to _v12", opened.path));
   }
   info(kInit | kNet, "Successfully loaded external network plugin {}", opened.path);
+  rememberNetLibrary(opened.path);
   entry.collNet = findCollNet(entry.library, opened.path);
   entry.state = Entry::State::Ready;
   entry.collNetUsable = true;

@@ -64,12 +64,22 @@ TEST(Discovery, KnowsWhichFilesAreTried) {
       {"/path/x.so", {"/path/x.so"}},
       {"./foo", {"./foo"}},
   };
-  for (const auto& row : rows) EXPECT_EQ(plugin::pluginFileNames(row.name), row.files) << row.name;
+  for (const auto& row : rows) EXPECT_EQ(plugin::pluginFileNames(plugin::kNetPlugins, row.name), row.files) << row.name;
+}
+
+TEST(Discovery, KnowsTheFilesOfEveryKind) {
+  const auto files = [](const plugin::PluginKind& kind, const char* name) {
+    return plugin::pluginFileNames(kind, name);
+  };
+  EXPECT_EQ(files(plugin::kTunerPlugins, ""), Names{"libnccl-tuner.so"});
+  EXPECT_EQ(files(plugin::kProfilerPlugins, ""), Names{"libnccl-profiler.so"});
+  EXPECT_EQ(files(plugin::kEnvPlugins, ""), Names{"libnccl-env.so"});
+  EXPECT_EQ(files(plugin::kTunerPlugins, "foo"), (Names{"foo", "libnccl-tuner-foo.so"}));
 }
 
 TEST(Discovery, OpensEveryForm) {
   for (const std::string& name : {std::string("testv8"), std::string("libnccl-net-testv8.so"), pluginPath(8)}) {
-    const plugin::OpenedPlugin opened = plugin::openNetPlugin(name);
+    const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, name);
     ASSERT_TRUE(opened.library.valid()) << name << ": " << opened.why;
     EXPECT_TRUE(opened.path.ends_with("/libnccl-net-testv8.so")) << opened.path;
     EXPECT_NE(opened.library.symbol("ncclNetPlugin_v8"), nullptr);
@@ -78,7 +88,7 @@ TEST(Discovery, OpensEveryForm) {
 
 TEST(Discovery, FindsTheProgramItself) {
   for (const char* name : {"STATIC_PLUGIN", "static_plugin"}) {
-    const plugin::OpenedPlugin opened = plugin::openNetPlugin(name);
+    const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, name);
     ASSERT_TRUE(opened.library.valid());
     EXPECT_EQ(opened.path, "STATIC_PLUGIN");
     EXPECT_NE(opened.library.symbol("ncclNetPlugin_v9"), nullptr);  // of registry_test.cc
@@ -87,7 +97,7 @@ TEST(Discovery, FindsTheProgramItself) {
 
 TEST(Discovery, TellsAllFilesThatAreNowhere) {
   const ScopedLog log("INFO");
-  const plugin::OpenedPlugin opened = plugin::openNetPlugin("nowhere");
+  const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, "nowhere");
   EXPECT_FALSE(opened.library.valid());
   EXPECT_EQ(opened.why, "not found: nowhere libnccl-net-nowhere.so");
   EXPECT_NE(capturedText().find("NET/Plugin: Could not find: nowhere libnccl-net-nowhere.so"), std::string::npos);
@@ -101,7 +111,7 @@ TEST(Discovery, TellsWhyAFileCannotBeUsed) {
   ASSERT_NE(file, nullptr);
   std::fputs("This is not a library, however long it may be: it does not begin like one.\n", file);
   std::fclose(file);
-  const plugin::OpenedPlugin opened = plugin::openNetPlugin(path);
+  const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, path);
   ::unlink(path.c_str());
   EXPECT_FALSE(opened.library.valid());
   EXPECT_NE(opened.why.find(path), std::string::npos);

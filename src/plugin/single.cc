@@ -1,0 +1,73 @@
+#include "plugin/single.h"
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+#include "plugin/discovery.h"
+
+namespace tutti::plugin {
+
+namespace {
+
+struct NetLibrary {
+  std::mutex mutex;
+  std::string file;  // guarded by mutex
+};
+
+NetLibrary& netLibrary() {
+  static NeverDestroyed<NetLibrary> library;
+  return library.get();
+}
+
+std::string netLibraryFile() {
+  NetLibrary& net = netLibrary();
+  const std::lock_guard lock(net.mutex);
+  return net.file;
+}
+
+}  // namespace
+
+void rememberNetLibrary(const std::string& file) {
+  NetLibrary& net = netLibrary();
+  const std::lock_guard lock(net.mutex);
+  net.file = file;
+}
+
+SingleLibrary openSingleLibrary(const PluginKind& kind, const std::string& value) {
+  SingleLibrary found;
+  if (equalInAnyCase(value, "none")) return found;
+  OpenedPlugin own = openPlugin(kind, value.substr(0, kLongestPluginName));
+  found.library = std::move(own.library);
+  found.path = std::move(own.path);
+  found.why = std::move(own.why);
+  if (found.library.valid()) return found;
+  const std::string net = netLibraryFile();
+  if (net.empty()) return found;
+  std::string why;
+  found.library = net == kStaticPlugin ? DlLibrary::openProgram(&why) : DlLibrary::open(net, &why);
+  if (!found.library.valid()) return found;
+  found.ofNet = true;
+  found.path = net;
+  return found;
+}
+
+void reportSingleLibrary(const PluginKind& kind, const std::string& value, const SingleLibrary& opened,
+                         bool supported) {
+  if (!opened.ofNet && opened.library.valid()) {
+    if (supported) {
+      info(kInit | kind.subsystem, "Successfully loaded external {} plugin {}", kind.word, opened.path);
+    } else {
+      info(kInit | kind.subsystem, "External {} plugin {} is unsupported", kind.word, opened.path);
+    }
+  }
+  if (supported || value.empty() || equalInAnyCase(value, "none")) return;
+  std::string reason = opened.why;
+  if (!opened.ofNet && opened.library.valid()) {
+    reason = fmt::format("{} exports no {} table of a version that this library knows", opened.path, kind.word);
+  }
+  warn("{}/Plugin: {}={} cannot be used: {}. This process goes on without a {} plugin", kind.label, kind.setting, value,
+       reason, kind.word);
+}
+
+}  // namespace tutti::plugin
