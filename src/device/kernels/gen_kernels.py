@@ -3,13 +3,14 @@
 
 A kernel is (collective, algorithm, protocol, op, type). A GPU source ("family") holds all ops of one method and
 type and becomes one fatbin; a host source holds all collectives of one protocol and type, whose inner loops are the
-same.
+same. With --together a source holds all kernels of its world for one type, and is named after it: reading headers is
+most of what a kernel costs that is compiled quickly.
 
-  gen_kernels.py list gpu|host [--only REGEX]                 names of the sources, one per line
-  gen_kernels.py write gpu NAME OUTPUT [--only REGEX]         one source
-  gen_kernels.py write host NAME OUTPUT [--only REGEX]
-  gen_kernels.py table OUTPUT [--only REGEX]                  tuttiHostKernels(), for all kernels
-  gen_kernels.py embed OUTPUT FAMILY=FATBIN...                embeddedFatbins(), with the fatbins as data
+  gen_kernels.py [OPTION]... list gpu|host                    names of the sources, one per line
+  gen_kernels.py [OPTION]... write gpu NAME OUTPUT            one source
+  gen_kernels.py [OPTION]... write host NAME OUTPUT
+  gen_kernels.py [OPTION]... table OUTPUT                     tuttiHostKernels(), for all kernels
+  gen_kernels.py [OPTION]... embed OUTPUT SOURCE=FATBIN...    embeddedFatbins(), with the fatbins as data
 """
 import argparse
 import re
@@ -85,19 +86,26 @@ def selected(only):
     return [k for k in kernels() if pattern.search(k[0])]
 
 
-def sources(world, only):
-    names = [k[1] if world == "gpu" else k[2] for k in selected(only)]
-    return list(dict.fromkeys(names))
+def source_of(world, kernel, together):
+    """The name of the source that holds a kernel."""
+    _, family, host_source, _ = kernel
+    source = family if world == "gpu" else host_source
+    return "all_" + source.split("_")[-1] if together else source
 
 
-def write_source(world, name, output, only):
+def sources(world, args):
+    return list(dict.fromkeys(source_of(world, k, args.together) for k in selected(args.only)))
+
+
+def write_source(args):
     lines = ["// Written by gen_kernels.py.", '#include "device/kernels/kernels.h"', ""]
-    for kernel, family, host_source, body in selected(only):
-        if name == (family if world == "gpu" else host_source):
+    for row in selected(args.only):
+        kernel, _, _, body = row
+        if args.name == source_of(args.world, row, args.together):
             shared = SHARED.get(kernel.split("_")[2], ("KernelShared", ""))[0]
             lines.append(f"TUTTI_KERNEL({kernel}, tutti::device::KernelArgs, tutti::device::{shared}, "
                          f"tutti::device::kMaxThreads, {body})")
-    write(output, lines)
+    write(args.output, lines)
 
 
 def write_table(output, only):
@@ -115,10 +123,12 @@ def write_table(output, only):
     write(output, lines)
 
 
-def write_embedding(output, pairs):
+def write_embedding(args):
     """C++ with top-level asm: the assembler reads the fatbins, no compiler has to parse megabytes of numbers."""
     lines = ["// Written by gen_kernels.py.", '#include "device/kernels/fatbins.h"', ""]
-    for index, (_, path) in enumerate(pairs):
+    number = {}  # of a fatbin, by the name of its source
+    for index, (source, path) in enumerate(pair.split("=", 1) for pair in args.fatbins):
+        number[source] = index
         lines += [f'asm(".section .rodata.tutti_fatbin, \\"a\\", @progbits\\n.balign 64\\n"',
                   f'    ".hidden tuttiFatbin{index}\\n.globl tuttiFatbin{index}\\ntuttiFatbin{index}:\\n"',
                   f'    ".incbin \\"{path}\\"\\n"',
@@ -126,15 +136,16 @@ def write_embedding(output, pairs):
                   f'    ".byte 0\\n.previous\\n");',
                   f'extern "C" const std::byte tuttiFatbin{index}[];',
                   f'extern "C" const std::byte tuttiFatbin{index}End[];']
+    rows = {k[1]: number[source_of("gpu", k, args.together)] for k in selected(args.only)} if number else {}
     lines += ["", "namespace tutti::device {", "", "std::span<const Fatbin> embeddedFatbins() {"]
-    if pairs:
+    if rows:
         lines.append("  static const Fatbin kFatbins[] = {")
-        lines += [f'      {{"{family}", tuttiFatbin{i}, tuttiFatbin{i}End}},' for i, (family, _) in enumerate(pairs)]
+        lines += [f'      {{"{family}", tuttiFatbin{i}, tuttiFatbin{i}End}},' for family, i in rows.items()]
         lines += ["  };", "  return kFatbins;"]
     else:
         lines.append("  return {};")
     lines += ["}", "", "}  // namespace tutti::device"]
-    write(output, lines)
+    write(args.output, lines)
 
 
 def write(output, lines):
@@ -145,6 +156,7 @@ def write(output, lines):
 def main():
     parser = argparse.ArgumentParser(description="Writes the kernel sources.")
     parser.add_argument("--only", default="", metavar="REGEX", help="only kernels whose name matches")
+    parser.add_argument("--together", action="store_true", help="all kernels of a type in one source")
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list")
     listing.add_argument("world", choices=["gpu", "host"])
@@ -156,16 +168,16 @@ def main():
     table.add_argument("output")
     embedding = commands.add_parser("embed")
     embedding.add_argument("output")
-    embedding.add_argument("fatbins", nargs="*", metavar="FAMILY=FATBIN")
+    embedding.add_argument("fatbins", nargs="*", metavar="SOURCE=FATBIN")
     args = parser.parse_args()
     if args.command == "list":
-        print("\n".join(sources(args.world, args.only)))
+        print("\n".join(sources(args.world, args)))
     elif args.command == "write":
-        write_source(args.world, args.name, args.output, args.only)
+        write_source(args)
     elif args.command == "table":
         write_table(args.output, args.only)
     else:
-        write_embedding(args.output, [pair.split("=", 1) for pair in args.fatbins])
+        write_embedding(args)
     return 0
 
 
