@@ -4,7 +4,9 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <utility>
 
+#include "api/nvtx_range.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "comm/enqueue/group.h"
@@ -28,10 +30,10 @@ inline ncclResult_t toCode(const Result<comm::Progress>& result) {
 }
 }  // namespace detail
 
-/// Runs the body of an entry point; no exception leaves the library. `function` is the exported name. The thread's last
-/// error is afterwards that of this call, or none.
+/// Runs the body of an entry point that only asks; no exception leaves the library. `function` is the exported name.
+/// The thread's last error is afterwards that of this call, or none.
 template <class Body>
-ncclResult_t api(std::string_view function, Body&& body) noexcept {
+ncclResult_t ask(std::string_view function, Body&& body) noexcept {
   forgetThreadError();
   try {
     const ncclResult_t code = detail::toCode(body());
@@ -47,12 +49,25 @@ ncclResult_t api(std::string_view function, Body&& body) noexcept {
   }
 }
 
+/// The same for calls that may stand inside a group, whose end repeats their error, and that have a range of their own.
+template <class Body>
+ncclResult_t insideGroup(std::string_view function, Body&& body) noexcept {
+  const ncclResult_t code = ask(function, std::forward<Body>(body));
+  if (code != ncclSuccess && code != ncclInProgress) comm::latchGroupError(Status(code));
+  return code;
+}
+
+/// The body of an entry point that does something: a range for tools, with the function's name, is around it.
+template <class Body>
+ncclResult_t api(std::string_view function, Body&& body) noexcept {
+  const NvtxRange range(function);
+  return ask(function, std::forward<Body>(body));
+}
 /// The same for calls that may stand inside a group: the group's end repeats their error.
 template <class Body>
 ncclResult_t apiInGroup(std::string_view function, Body&& body) noexcept {
-  const ncclResult_t code = api(function, std::forward<Body>(body));
-  if (code != ncclSuccess && code != ncclInProgress) comm::latchGroupError(Status(code));
-  return code;
+  const NvtxRange range(function);
+  return insideGroup(function, std::forward<Body>(body));
 }
 
 /// `label : what argument is NULL` unless the pointer is set.

@@ -38,7 +38,7 @@ std::size_t knownBytes(const ncclCommProperties_t& props) {
 
 ncclTeam_t teamOf(std::string_view label, ncclComm_t comm, bool alone) {
   ncclTeam_t team = kNoTeam;
-  (void)api::api(label, [&]() -> Status {
+  (void)api::ask(label, [&]() -> Status {
     TRY(api::checkUsable(comm, label));
     team = alone ? ncclTeam_t{1, 0, 1} : ncclTeam_t{comm::commCount(*comm), comm::commUserRank(*comm), 1};
     return {};
@@ -53,7 +53,7 @@ std::string_view labelOf(std::string_view function) {
 
 /// There is no window yet, so whatever the caller passes is none.
 ncclResult_t pointerOfUnknownWindow(std::string_view function, const void* window, void** outPtr) {
-  return api::api(function, [&]() -> Status {
+  return api::ask(function, [&]() -> Status {
     TRY(api::checkPointer(outPtr, labelOf(function), "outPtr"));
     return fail(ncclInvalidArgument, "{} : unknown window {}", labelOf(function), window);
   });
@@ -62,7 +62,7 @@ ncclResult_t pointerOfUnknownWindow(std::string_view function, const void* windo
 /// The same of endpoints.
 ncclResult_t endpointOfUnknownWindow(std::string_view function, const void* window, const ncclCftLeId* leId,
                                      const std::size_t* leOffset) {
-  return api::api(function, [&]() -> Status {
+  return api::ask(function, [&]() -> Status {
     TRY(api::checkPointer(leId, labelOf(function), "leId"));
     TRY(api::checkPointer(leOffset, labelOf(function), "leOffset"));
     return fail(ncclInvalidArgument, "{} : unknown window {}", labelOf(function), window);
@@ -79,7 +79,7 @@ Status requirementNotYet(std::string_view function, const void* outHandle, const
 }  // namespace
 
 TUTTI_API(ncclResult_t, CommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props)) {
-  return api::api("ncclCommQueryProperties", [&]() -> Status {
+  return api::ask("ncclCommQueryProperties", [&]() -> Status {
     TRY(api::checkUsable(comm, "CommQueryProperties"));
     TRY(api::checkPointer(props, "CommQueryProperties", "props"));
     // Of a caller that is newer than this library, what is not known here stays as its initializer made it.
@@ -128,7 +128,7 @@ TUTTI_API(ncclTeam_t, TeamLsa, (ncclComm_t comm)) {
 TUTTI_API(ncclTeam_t, TeamCft, (ncclComm_t comm, ncclCftTeamMode_t mode)) {
   const int number = static_cast<int>(mode);
   if (number >= NCCL_CFT_TEAM_FLAT && number <= NCCL_CFT_TEAM_HIER_LSA) return teamOf("TeamCft", comm, true);
-  (void)api::api("ncclTeamCft", [&] { return fail(ncclInvalidArgument, "TeamCft : unknown mode {}", number); });
+  (void)api::ask("ncclTeamCft", [&] { return fail(ncclInvalidArgument, "TeamCft : unknown mode {}", number); });
   return kNoTeam;
 }
 TUTTI_API(ncclTeam_t, TeamCftMultimem, (ncclComm_t comm)) {
@@ -150,14 +150,14 @@ TUTTI_API(int, TeamRankToLsa, (ncclComm_t comm, ncclTeam_t team, int rank)) {
 
 TUTTI_API(ncclResult_t, LsaBarrierCreateRequirement,
           (ncclTeam_t, int, ncclLsaBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclLsaBarrierCreateRequirement",
+  return api::ask("ncclLsaBarrierCreateRequirement",
                   [&] { return requirementNotYet("ncclLsaBarrierCreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinBarrierCreateRequirement,
           (ncclComm_t comm, ncclTeam_t, int, ncclGinBarrierHandle_t* outHandle,
            ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclGinBarrierCreateRequirement", [&]() -> Status {
+  return api::ask("ncclGinBarrierCreateRequirement", [&]() -> Status {
     TRY(comm::checkComm(comm, "GinBarrierCreateRequirement"));
     return requirementNotYet("ncclGinBarrierCreateRequirement", outHandle, outReq);
   });
@@ -169,19 +169,19 @@ TUTTI_API(int, LLA2ACalcSlots, (int maxElts, int maxEltSize)) {
 
 TUTTI_API(ncclResult_t, LLA2ACreateRequirement,
           (int, int, ncclLLA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclLLA2ACreateRequirement",
+  return api::ask("ncclLLA2ACreateRequirement",
                   [&] { return requirementNotYet("ncclLLA2ACreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinOutboxCreateRequirement,
           (int, int, ncclGinOutboxHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclGinOutboxCreateRequirement",
+  return api::ask("ncclGinOutboxCreateRequirement",
                   [&] { return requirementNotYet("ncclGinOutboxCreateRequirement", outHandle, outReq); });
 }
 
 TUTTI_API(ncclResult_t, GinInboxA2ACreateRequirement,
           (ncclTeam_t, int, int, ncclGinInboxA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq)) {
-  return api::api("ncclGinInboxA2ACreateRequirement",
+  return api::ask("ncclGinInboxA2ACreateRequirement",
                   [&] { return requirementNotYet("ncclGinInboxA2ACreateRequirement", outHandle, outReq); });
 }
 

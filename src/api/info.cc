@@ -10,7 +10,7 @@
 using namespace tutti;
 
 TUTTI_API(ncclResult_t, GetVersion, (int* version)) {
-  return api::api("ncclGetVersion", [&]() -> Status {
+  return api::ask("ncclGetVersion", [&]() -> Status {
     TRY(api::checkPointer(version, "GetVersion", "version"));
     *version = NCCL_VERSION_CODE;
     return {};

@@ -34,20 +34,20 @@ Status store(ncclComm_t comm, int* out, std::string_view label, std::string_view
 }  // namespace
 
 TUTTI_API(ncclResult_t, CommCount, (const ncclComm_t comm, int* count)) {
-  return api::api("ncclCommCount", [&] { return store(comm, count, "CommCount", "count", comm::commCount); });
+  return api::ask("ncclCommCount", [&] { return store(comm, count, "CommCount", "count", comm::commCount); });
 }
 
 TUTTI_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int* device)) {
-  return api::api("ncclCommCuDevice",
+  return api::ask("ncclCommCuDevice",
                   [&] { return store(comm, device, "CommCuDevice", "device", comm::commCuDevice); });
 }
 
 TUTTI_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int* rank)) {
-  return api::api("ncclCommUserRank", [&] { return store(comm, rank, "CommUserRank", "rank", comm::commUserRank); });
+  return api::ask("ncclCommUserRank", [&] { return store(comm, rank, "CommUserRank", "rank", comm::commUserRank); });
 }
 
 TUTTI_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t* asyncError)) {
-  return api::api("ncclCommGetAsyncError", [&]() -> Status {
+  return api::ask("ncclCommGetAsyncError", [&]() -> Status {
     TRY(comm::checkComm(comm, "ncclGetAsyncError"));
     TRY(api::checkPointer(asyncError, "ncclGetAsyncError", "asyncError"));
     *asyncError = comm::commStateToTell(*comm);

@@ -28,6 +28,12 @@ Status checkRedOp(const ncclComm& comm, const comm::Op& op) {
               comm::apiFuncName(op.func), value, comm::commName(comm));
 }
 
+/// 0 for what is no communicator: the call will say so.
+std::uint64_t idOf(ncclComm_t comm) {
+  const ErrorsAsInfo quiet;
+  return comm::checkComm(comm, "").ok() ? comm::commHash(*comm) : 0;
+}
+
 }  // namespace
 
 Status checkOp(ncclComm_t comm, const comm::Op& op) {
@@ -46,7 +52,8 @@ Status checkOp(ncclComm_t comm, const comm::Op& op) {
 
 ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op,
                  const ncclCollConfig_t* config) noexcept {
-  return apiInGroup(function, [&]() -> Result<comm::Progress> {
+  const NvtxRange range(function, [&] { return nvtxCall(op, idOf(comm)); });
+  return insideGroup(function, [&]() -> Result<comm::Progress> {
     TRY(checkOp(comm, op));
     comm::Op whole = op;
     if (config != nullptr) TRY(comm::applyCallConfig(*comm, *config, function.substr(4), whole));

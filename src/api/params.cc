@@ -65,7 +65,7 @@ Status wrongType(std::string_view label, const ncclParamHandle& param) {
 
 /// All visible integers are signed and 64 bits wide: the other widths are always refused.
 ncclResult_t refuse(std::string_view label, ncclParamHandle_t handle, const void* out) {
-  return api::api(label, [&]() -> Status {
+  return api::ask(label, [&]() -> Status {
     TRY(api::checkPointer(handle, label, "handle"));
     TRY(api::checkPointer(out, label, "out"));
     return wrongType(label, *handle);
@@ -75,7 +75,7 @@ ncclResult_t refuse(std::string_view label, ncclParamHandle_t handle, const void
 }  // namespace
 
 TUTTI_API(ncclResult_t, ParamBind, (ncclParamHandle_t * out, const char* key)) {
-  return api::api("ncclParamBind", [&]() -> Status {
+  return api::ask("ncclParamBind", [&]() -> Status {
     TRY(api::checkPointer(out, "ParamBind", "out"));
     ASSIGN(const ncclParamHandle* param, find("ParamBind", key));
     *out = const_cast<ncclParamHandle*>(param);  // the C type is not const; nobody writes through it
@@ -98,7 +98,7 @@ GET_OF_NO_SETTING(ParamGetU64, uint64_t)
 #undef GET_OF_NO_SETTING
 
 TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
-  return api::api("ncclParamGetI64", [&]() -> Status {
+  return api::ask("ncclParamGetI64", [&]() -> Status {
     TRY(api::checkPointer(handle, "ParamGetI64", "handle"));
     TRY(api::checkPointer(out, "ParamGetI64", "out"));
     if (!handle->integer) return wrongType("ParamGetI64", *handle);
@@ -108,7 +108,7 @@ TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
 }
 
 TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out)) {
-  return api::api("ncclParamGetStr", [&]() -> Status {
+  return api::ask("ncclParamGetStr", [&]() -> Status {
     TRY(api::checkPointer(handle, "ParamGetStr", "handle"));
     TRY(api::checkPointer(out, "ParamGetStr", "out"));
     if (handle->integer) return wrongType("ParamGetStr", *handle);
@@ -118,7 +118,7 @@ TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out
 }
 
 TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxLen, int* len)) {
-  return api::api("ncclParamGet", [&]() -> Status {
+  return api::ask("ncclParamGet", [&]() -> Status {
     TRY(api::checkPointer(handle, "ParamGet", "handle"));
     TRY(api::checkPointer(out, "ParamGet", "out"));
     TRY(api::checkPointer(len, "ParamGet", "len"));
@@ -137,7 +137,7 @@ TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxL
 }
 
 TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value, int* valueLen)) {
-  return api::api("ncclParamGetParameter", [&]() -> Status {
+  return api::ask("ncclParamGetParameter", [&]() -> Status {
     TRY(api::checkPointer(value, "ParamGetParameter", "value"));
     TRY(api::checkPointer(valueLen, "ParamGetParameter", "valueLen"));
     ASSIGN(const ncclParamHandle* param, find("ParamGetParameter", key));
@@ -149,7 +149,7 @@ TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value,
 }
 
 TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tableLen)) {
-  return api::api("ncclParamGetAllParameterKeys", [&]() -> Status {
+  return api::ask("ncclParamGetAllParameterKeys", [&]() -> Status {
     TRY(api::checkPointer(table, "ParamGetAllParameterKeys", "table"));
     TRY(api::checkPointer(tableLen, "ParamGetAllParameterKeys", "tableLen"));
     static NeverDestroyed<std::vector<const char*>> names([] {
@@ -164,7 +164,7 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 }
 
 TUTTI_API(void, ParamDumpAll, (void)) {
-  (void)api::api("ncclParamDumpAll", []() -> Status {
+  (void)api::ask("ncclParamDumpAll", []() -> Status {
     writeToStdout(visibleSettingsDump(valuesNow()));
     return {};
   });

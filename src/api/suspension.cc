@@ -21,7 +21,7 @@ TUTTI_API(ncclResult_t, CommResume, (ncclComm_t comm)) {
 }
 
 TUTTI_API(ncclResult_t, CommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value)) {
-  return api::api("ncclCommMemStats", [&]() -> Status {
+  return api::ask("ncclCommMemStats", [&]() -> Status {
     TRY(api::checkUsable(comm, "CommMemStats"));
     TRY(api::checkPointer(value, "CommMemStats", "value"));
     ASSIGN(*value, comm::memStat(*comm, api::numberIn(stat)));
