@@ -1,7 +1,8 @@
 #include "plugin/plugin_calls.h"
 
 #include <algorithm>
-#include <array>
+
+#include "base/result_name.h"
 
 namespace tutti::plugin {
 
@@ -10,14 +11,6 @@ ncclResult_t errorCode(ncclResult_t returned) {
   // "In progress" is no answer of a plugin: what must be tried again is said by null pointers.
   const bool known = value > ncclSuccess && value < ncclNumResults && value != ncclInProgress;
   return known ? returned : ncclInternalError;
-}
-
-std::string resultName(ncclResult_t code) {
-  constexpr std::array<const char*, ncclNumResults> kNames{
-      "ncclSuccess",      "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument",
-      "ncclInvalidUsage", "ncclRemoteError",        "ncclInProgress",  "ncclTimeout"};
-  const auto index = static_cast<std::size_t>(static_cast<unsigned>(code));
-  return index < kNames.size() ? kNames[index] : fmt::format("{}, which is no result code", static_cast<int>(code));
 }
 
 std::string PluginCalls::place(int device) const {

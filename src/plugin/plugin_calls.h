@@ -84,7 +84,5 @@ class PluginCalls {
 
 /// What callers get to see of a plugin's code: one of the errors of the API, whatever it returned.
 ncclResult_t errorCode(ncclResult_t returned);
-/// "ncclSystemError".
-std::string resultName(ncclResult_t code);
 
 }  // namespace tutti::plugin
