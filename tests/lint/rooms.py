@@ -263,8 +263,9 @@ ROOMS = {
     "comm/ending": {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
-            "base": {}, "bootstrap": {}, "gpu": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/diagnosis": {}, "comm/state": {},
+            "base": {}, "bootstrap": {}, "gpu": {}, "proxy": {"only": r"task\.h"},
+            "comm/tuning": {"only": r"filter\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
+            "comm/diagnosis": {}, "comm/state": {},
         },
     },
     "comm/init": {

@@ -288,7 +288,8 @@ std::vector<ConnectedCounters> ChannelSet::allEnds() const {
     const std::vector<int> channels = channelsIn(link.request.channels);
     for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
       transport::Endpoint& end = *link.endpoints[i];
-      ends.push_back({channels[i], link.request.peer, link.request.kind, transport::fifosOf(end.view()), end.task()});
+      ends.push_back({channels[i], link.request.peer, link.request.kind, transport::fifosOf(end.view()), end.task(),
+                      end.description()});
     }
   }
   return ends;

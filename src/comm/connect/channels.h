@@ -70,6 +70,7 @@ struct ConnectedCounters {
   device::ConnKind kind = device::ConnKind::Graph;
   device::ConnFifos fifos{};
   const proxy::ProgressTask* task = nullptr;  ///< null: no host thread stands in between
+  std::string_view transport{};               ///< lives as long as the connection
 };
 
 /// Owns all endpoints of one rank and the device memory of CommView, ChannelViews and their connections. Used by one

@@ -138,19 +138,26 @@ bool KernelWatch::runsKernels() {
 void KernelWatch::run() {
   const OwnLastError own;  // what it finds out is published by failComm()
   std::unique_lock lock(mutex_);
-  ignoringShortage([this] { service_.open(); });
+  ignoringShortage([this] {
+    service_.open();
+    metrics_.open();
+  });
   while (!stop_) {
     wake_.wait_for(lock, kInterval, [this] { return stop_ || asked_.load(); });
     asked_.store(false);
     if (stop_) continue;
     ignoringShortage([this] { lookAtAll(); });  // next time, perhaps
   }
-  ignoringShortage([this] { service_.close(); });
+  ignoringShortage([this] {
+    service_.close();
+    metrics_.close();
+  });
 }
 
 void KernelWatch::lookAtAll() {
   for (ncclComm* comm : comms_) look(*comm);
   service_.serve(comms_, SteadyClock::now());
+  metrics_.serve(comms_, SteadyClock::now());
 }
 
 }  // namespace tutti::comm

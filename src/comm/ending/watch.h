@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/threads/thread.h"
+#include "comm/ending/metrics_service.h"
 #include "comm/ending/stall_service.h"
 
 struct ncclComm;
@@ -47,7 +48,8 @@ class KernelWatch {
   std::vector<ncclComm*> comms_;
   bool stop_ = false;
   std::atomic<bool> asked_{false};
-  StallService service_;  ///< the thread's
+  StallService service_;    ///< the thread's
+  MetricsService metrics_;  ///< the thread's
   std::condition_variable wake_;
   Thread thread_;  ///< runs while there are communicators
 };

@@ -17,6 +17,7 @@
 #include "comm/plan/plan_text.h"
 #include "comm/plan/planner.h"
 #include "comm/state/communicator.h"
+#include "comm/state/op_tally.h"
 #include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
 
@@ -146,7 +147,11 @@ Status CommWork::launch() {
   TRY(markRegistered(*comm_, kept_->plan));
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
-  return parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent);
+  TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent));
+  for (const Decision& decision : kept_->plan.decisions) {
+    comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);
+  }
+  return {};
 }
 
 void CommWork::leave() {

@@ -8,6 +8,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/op_tally.h"
 #include "comm/state/red_ops.h"
 #include "device/kernels/kernel_name.h"
 #include "gpu/capture.h"
@@ -98,6 +99,7 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
   }
   TRY(comm.lostPeer->need());
   logCall(comm, op);
+  comm.tally->called(op, comm.identity.nRanks);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   if (isReducing(op.func)) {
     ASSIGN(op.reduction, comm.redOps->resolve(op.redOp, op.datatype, comm.identity.nRanks));

@@ -29,6 +29,7 @@ enum class ApiFunc : std::uint8_t {
   Gather,
   Scatter
 };
+inline constexpr std::size_t kApiFuncs = 10;
 
 /// Whether it is made of messages: Send, Recv, AlltoAll, Gather, Scatter.
 bool isMessageFunc(ApiFunc func);

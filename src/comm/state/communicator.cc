@@ -12,6 +12,7 @@
 #include "comm/state/family.h"
 #include "comm/state/living_comms.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/op_tally.h"
 #include "comm/state/red_ops.h"
 #include "comm/state/registrations.h"
 #include "comm/state/residence.h"
@@ -64,6 +65,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       registrations(std::make_unique<tutti::comm::Registrations>()),
       memory(std::make_shared<tutti::gpu::MemoryLedger>()),
       residence(std::make_unique<tutti::comm::Residence>()),
+      tally(std::make_unique<tutti::comm::OpTally>()),
       stalls(std::make_unique<tutti::comm::StallBoard>()),
       revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
   progress.revocation = std::make_unique<tutti::comm::Revocation>();

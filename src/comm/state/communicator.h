@@ -57,6 +57,7 @@ class Registrations;
 class Residence;
 class Revocation;
 class RevokedPeers;
+class OpTally;
 class StallBoard;
 class StallProbe;
 struct PlanContext;
@@ -179,6 +180,7 @@ struct ncclComm {
   tutti::comm::CommProgress progress;
   const std::shared_ptr<tutti::gpu::MemoryLedger> memory;   ///< its own
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
+  const std::unique_ptr<tutti::comm::OpTally> tally;        ///< what it has done
   const std::unique_ptr<tutti::comm::StallBoard> stalls;    ///< what peers say of themselves
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::Membership membership;

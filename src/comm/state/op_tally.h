@@ -1,0 +1,61 @@
+// What a communicator has done since it was made, for people who watch it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/plan/op.h"
+#include "device/work.h"
+
+namespace tutti::comm {
+
+/// Operations and their bytes.
+struct OpCount {
+  std::uint64_t operations = 0;
+  std::uint64_t bytes = 0;  ///< of the larger of a rank's two buffers, as benchmarks count the size of an operation
+};
+
+/// Counters that only grow. Replays of graphs are not seen: what they launch was counted when it was captured. Any
+/// thread.
+class OpTally {
+ public:
+  /// `op` was called, in a communicator of `nRanks`.
+  void called(const Op& op, int nRanks);
+  /// A collective was launched.
+  void launched(device::Algorithm algorithm, device::Protocol protocol, std::uint64_t bytes) {
+    kernels_[index(algorithm)][index(protocol)].add(bytes);
+  }
+
+  OpCount calls(ApiFunc func) const { return calls_[index(func)].read(); }
+  OpCount kernels(device::Algorithm algorithm, device::Protocol protocol) const {
+    return kernels_[index(algorithm)][index(protocol)].read();
+  }
+
+ private:
+  class Counter {
+   public:
+    void add(std::uint64_t bytes) {
+      operations_.fetch_add(1, std::memory_order_relaxed);
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    OpCount read() const {
+      return {operations_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
+    }
+
+   private:
+    std::atomic<std::uint64_t> operations_{0};
+    std::atomic<std::uint64_t> bytes_{0};
+  };
+
+  template <class Enum>
+  static std::size_t index(Enum value) {
+    return static_cast<std::size_t>(value);
+  }
+
+  std::array<Counter, kApiFuncs> calls_;
+  std::array<std::array<Counter, device::kProtocols>, device::kAlgorithms> kernels_;
+};
+
+}  // namespace tutti::comm
