@@ -74,8 +74,8 @@ Result<int> NetLease::fuseOnce(NetPart which, const std::function<Status(NetDevi
   return *fusion.physical;
 }
 
-NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn)
-    : keepLoaded_(settings.netPluginRefCount > 0) {
+NetRegistry::NetRegistry(const Params::Misc& settings, bool named, std::vector<std::unique_ptr<NetSource>> builtIn)
+    : keepLoaded_(settings.netPluginRefCount > 0), named_(named) {
   for (std::string& name : parsePluginList(settings.netPlugin)) {
     auto& entry = *entries_.emplace_back(std::make_unique<Entry>());
     entry.title = std::move(name);
@@ -90,15 +90,24 @@ NetRegistry::NetRegistry(const Params::Misc& settings, std::vector<std::unique_p
 
 NetRegistry::~NetRegistry() = default;
 
+/// Once for each library: it is not tried again.
+void NetRegistry::refuseLibrary(Entry& entry, std::string why) {
+  if (named_) {
+    warn("{}/Plugin: {} names {}, which cannot be used: {}. The process goes on with the other networks",
+         kNetPlugins.label, kNetPlugins.setting, entry.title, why);
+  }
+  entry.close(Entry::State::LoadFailed, std::move(why));
+}
+
 void NetRegistry::load(Entry& entry) {
   OpenedPlugin opened = openPlugin(kNetPlugins, entry.title);
-  if (!opened.library.valid()) return entry.close(Entry::State::LoadFailed, opened.why);
+  if (!opened.library.valid()) return refuseLibrary(entry, opened.why);
   entry.library = std::move(opened.library);
   entry.net = findNet(entry.library, opened.path);
   if (entry.net == nullptr) {
     info(kInit | kNet, "External network plugin {} is unsupported", opened.path);
     entry.library = {};
-    return entry.close(Entry::State::LoadFailed, fmt::format("{} exports no ncclNetPlugin_v6 to _v12", opened.path));
+    return refuseLibrary(entry, fmt::format("{} exports no ncclNetPlugin_v6 to _v12", opened.path));
   }
   info(kInit | kNet, "Successfully loaded external network plugin {}", opened.path);
   rememberNetLibrary(opened.path);

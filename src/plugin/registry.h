@@ -77,8 +77,9 @@ struct NetChoice {
 /// finalize.
 class NetRegistry {
  public:
-  /// Libraries are opened when a communicator first needs a network.
-  NetRegistry(const Params::Misc& settings, std::vector<std::unique_ptr<NetSource>> builtIn);
+  /// Libraries are opened when a communicator first needs a network. `named`: the user has listed them, and hears by a
+  /// warning of each that cannot be loaded.
+  NetRegistry(const Params::Misc& settings, bool named, std::vector<std::unique_ptr<NetSource>> builtIn);
   ~NetRegistry();
   NetRegistry(const NetRegistry&) = delete;
   NetRegistry& operator=(const NetRegistry&) = delete;
@@ -94,6 +95,7 @@ class NetRegistry {
   struct Entry;
 
   void load(Entry& entry);
+  void refuseLibrary(Entry& entry, std::string why);
   void unload(Entry& entry);
   /// What is wrong with an entry; "": nothing, and the lease has its network.
   std::string tryOut(std::string_view wanted, Entry& entry, const NetOpening& opening, NetLease& lease);
@@ -106,6 +108,7 @@ class NetRegistry {
 
   std::mutex mutex_;
   const bool keepLoaded_;
+  const bool named_;
   std::vector<std::unique_ptr<Entry>> entries_;  // guarded by mutex_
 };
 

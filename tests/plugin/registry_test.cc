@@ -58,13 +58,13 @@ class FakeSource final : public plugin::NetSource {
 struct World {
   std::unique_ptr<plugin::NetRegistry> registry;
 
-  explicit World(const std::string& list, int builtInDevices = 1, bool keepLoaded = false) {
+  explicit World(const std::string& list, int builtInDevices = 1, bool keepLoaded = false, bool named = false) {
     Params::Misc settings;
     settings.netPlugin = list;
     settings.netPluginRefCount = keepLoaded ? 1 : 0;
     std::vector<std::unique_ptr<plugin::NetSource>> builtIn;
     if (builtInDevices != 0) builtIn.push_back(std::make_unique<FakeSource>(builtInDevices));
-    registry = std::make_unique<plugin::NetRegistry>(settings, std::move(builtIn));
+    registry = std::make_unique<plugin::NetRegistry>(settings, named, std::move(builtIn));
   }
   std::unique_ptr<plugin::NetLease> lease(std::string_view wanted = "") {
     auto lease = registry->assign(wanted, {});
@@ -80,6 +80,17 @@ struct World {
 
 bool wasLogged(const std::string& text) {
   return capturedText().find(text) != std::string::npos;
+}
+
+TEST(NetRegistry, WarnsOnceOfALibraryThatTheUserHasNamed) {
+  World world("nowhere,testv8," + pluginFolder() + "/libno-net.so", 1, false, true);
+  expectLog("NCCL_NET_PLUGIN names nowhere, which cannot be used: not found: nowhere libnccl-net-nowhere.so");
+  EXPECT_EQ(world.choice(), "testv08");
+  EXPECT_EQ(world.choice(), "testv08");
+  World useless(pluginFolder() + "/libno-net.so", 1, false, true);
+  expectLog("libno-net.so exports no ncclNetPlugin_v6 to _v12. The process goes on with the other networks");
+  EXPECT_EQ(useless.choice(), "Socket");
+  EXPECT_EQ(useless.choice(), "Socket");
 }
 
 TEST(NetRegistry, FollowsTheRulesOfLoading) {

@@ -125,7 +125,7 @@ TEST_P(SwitchPlugin, IsTakenWithItsCollNet) {
   const ScopedEnv most("SWITCH_COLLNET_MAX_COLL_BYTES", "4096");
   Params::Misc settings;
   settings.netPlugin = switchPath(GetParam());
-  plugin::NetRegistry registry(settings, {});
+  plugin::NetRegistry registry(settings, true, {});
   const auto lease = registry.assign("switch", {}).value();
   ASSERT_NE(lease->collNet(), nullptr);
   EXPECT_EQ(lease->net().devices().value(), 3);

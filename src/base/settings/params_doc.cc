@@ -72,8 +72,9 @@ constexpr std::array kForeign{
 constexpr std::array<std::string_view, 3> kOlder{"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_IB_GDR_LEVEL"};
 
 /// Families of names that plugins and test programs own.
-constexpr std::array<std::string_view, 6> kForeignPrefixes{"TUTTI_TEST_",         "NCCL_TESTS_",     "NCCL_FASTRAK_",
-                                                           "NCCL_GPUDIRECTTCPX_", "NCCL_INSPECTOR_", "NCCL_SHARP_"};
+constexpr std::array<std::string_view, 11> kForeignPrefixes{
+    "TUTTI_TEST_", "NCCL_TESTS_",  "NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "NCCL_IBEXT_", "NCCL_INSPECTOR_",
+    "NCCL_OFI_",   "NCCL_PLUGIN_", "NCCL_PROFILE_", "NCCL_SHARP_",         "NCCL_UCX_"};
 
 std::vector<std::string_view> knownNames() {
   std::vector<std::string_view> names(kLater.begin(), kLater.end());

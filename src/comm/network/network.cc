@@ -1,5 +1,6 @@
 #include "comm/network/network.h"
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
@@ -25,7 +26,8 @@ std::vector<std::unique_ptr<plugin::NetSource>> builtInNetworks() {
 
 /// Plugins are loaded once for a process. Never destroyed: communicators may be left when static objects go.
 plugin::NetRegistry& registry() {
-  static NeverDestroyed<plugin::NetRegistry> instance(Params::process().misc, builtInNetworks());
+  static NeverDestroyed<plugin::NetRegistry> instance(
+      Params::process().misc, processEnvironment().get("NCCL_NET_PLUGIN").has_value(), builtInNetworks());
   return instance.get();
 }
 

@@ -73,6 +73,11 @@ TEST(Params, UnknownNameSuggestsNearest) {
                                                          {"NCCL_IB_HCA", "x"},
                                                          {"PATH", "x"},
                                                          {"NCCL_TESTS_DEVICE", "1"},
+                                                         {"NCCL_PLUGIN_P2P", "ucx"},
+                                                         {"NCCL_UCX_TLS", "rc"},
+                                                         {"NCCL_OFI_RDMA_MIN_POSTED_BOUNCE_BUFFERS", "8"},
+                                                         {"NCCL_PROFILE_EVENT_MASK", "255"},
+                                                         {"OFI_NCCL_PROTOCOL", "RDMA"},
                                                          {"TUTTI_ZZZZZZZZZZZZZ", "1"}}));
   ASSERT_EQ(sentences.size(), 2U);
   EXPECT_NE(sentences[0].find("Did you mean NCCL_BUFFSIZE?"), std::string::npos);
