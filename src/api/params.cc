@@ -7,6 +7,7 @@
 #include "base/never_destroyed.h"
 #include "base/settings/params.h"
 #include "base/standard_output.h"
+#include "comm/library.h"
 
 using namespace tutti;
 
@@ -31,16 +32,18 @@ const std::vector<ncclParamHandle>& allHandles() {
 }
 
 /// As a communicator made now would read them.
-Params valuesNow() {
-  return Params::process().forCommunicator(processEnvironment());
+Result<Params> valuesNow() {
+  TRY(comm::startLibraryWithoutCuda());
+  return Params::process().forCommunicator(settingsSource());
 }
 
-std::string textOf(const ncclParamHandle& param) {
-  return visibleSettings(valuesNow())[param.index].value;
+Result<std::string> textOf(const ncclParamHandle& param) {
+  ASSIGN(const Params params, valuesNow());
+  return visibleSettings(params)[param.index].value;
 }
 
-std::int64_t numberOf(const ncclParamHandle& param) {
-  return parseInteger(textOf(param)).value.value_or(0);
+std::int64_t numberFrom(const std::string& text) {
+  return parseInteger(text).value.value_or(0);
 }
 
 Result<const ncclParamHandle*> find(std::string_view label, const char* key) {
@@ -102,7 +105,8 @@ TUTTI_API(ncclResult_t, ParamGetI64, (ncclParamHandle_t handle, int64_t* out)) {
     TRY(api::checkPointer(handle, "ParamGetI64", "handle"));
     TRY(api::checkPointer(out, "ParamGetI64", "out"));
     if (!handle->integer) return wrongType("ParamGetI64", *handle);
-    *out = numberOf(*handle);
+    ASSIGN(const std::string text, textOf(*handle));
+    *out = numberFrom(text);
     return {};
   });
 }
@@ -112,7 +116,8 @@ TUTTI_API(ncclResult_t, ParamGetStr, (ncclParamHandle_t handle, const char** out
     TRY(api::checkPointer(handle, "ParamGetStr", "handle"));
     TRY(api::checkPointer(out, "ParamGetStr", "out"));
     if (handle->integer) return wrongType("ParamGetStr", *handle);
-    *out = keep(textOf(*handle)).c_str();
+    ASSIGN(std::string text, textOf(*handle));
+    *out = keep(std::move(text)).c_str();
     return {};
   });
 }
@@ -123,8 +128,8 @@ TUTTI_API(ncclResult_t, ParamGet, (ncclParamHandle_t handle, void* out, int maxL
     TRY(api::checkPointer(out, "ParamGet", "out"));
     TRY(api::checkPointer(len, "ParamGet", "len"));
     const bool integer = handle->integer;
-    const std::int64_t number = integer ? numberOf(*handle) : 0;
-    const std::string text = textOf(*handle);
+    ASSIGN(const std::string text, textOf(*handle));
+    const std::int64_t number = integer ? numberFrom(text) : 0;
     const void* bytes = integer ? static_cast<const void*>(&number) : text.c_str();
     const int size = integer ? static_cast<int>(sizeof(number)) : static_cast<int>(text.size() + 1);
     if (maxLen < size) {
@@ -141,7 +146,8 @@ TUTTI_API(ncclResult_t, ParamGetParameter, (const char* key, const char** value,
     TRY(api::checkPointer(value, "ParamGetParameter", "value"));
     TRY(api::checkPointer(valueLen, "ParamGetParameter", "valueLen"));
     ASSIGN(const ncclParamHandle* param, find("ParamGetParameter", key));
-    const std::string& text = keep(textOf(*param));
+    ASSIGN(std::string now, textOf(*param));
+    const std::string& text = keep(std::move(now));
     *value = text.c_str();
     *valueLen = static_cast<int>(text.size());
     return {};
@@ -165,7 +171,8 @@ TUTTI_API(ncclResult_t, ParamGetAllParameterKeys, (const char*** table, int* tab
 
 TUTTI_API(void, ParamDumpAll, (void)) {
   (void)api::ask("ncclParamDumpAll", []() -> Status {
-    writeToStdout(visibleSettingsDump(valuesNow()));
+    ASSIGN(const Params params, valuesNow());
+    writeToStdout(visibleSettingsDump(params));
     return {};
   });
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <set>
 
@@ -117,6 +118,27 @@ const LayeredEnv& processEnvironment() {
   static NeverDestroyed<ProcessEnv> real;
   static NeverDestroyed<LayeredEnv> layered(real.get(), "/etc/nccl.conf");
   return layered.get();
+}
+
+void passOnSettingsFiles() {
+  static const bool done = [] {
+    processEnvironment().passOn();
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+namespace {
+constinit std::atomic<const EnvReader*> replacement{nullptr};
+}  // namespace
+
+const EnvReader& settingsSource() {
+  const EnvReader* source = replacement.load(std::memory_order_acquire);
+  return source != nullptr ? *source : processEnvironment();
+}
+
+void setSettingsSource(const EnvReader* source) {
+  replacement.store(source, std::memory_order_release);
 }
 
 }  // namespace tutti

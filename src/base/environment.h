@@ -1,5 +1,5 @@
-// Where settings come from: the process environment, then the configuration files. The only callers of getenv and
-// setenv.
+// Where settings come from: the process environment, then the configuration files; or what an env plugin says instead.
+// The only callers of getenv and setenv.
 #pragma once
 
 #include <map>
@@ -68,5 +68,12 @@ Settings parseSettingsFile(std::string_view text);
 
 /// The environment of this process over ~/.nccl.conf and /etc/nccl.conf. The files are read at the first call.
 const LayeredEnv& processEnvironment();
+/// Its passOn(), at the first call: what the library does first of all.
+void passOnSettingsFiles();
+
+/// Who answers what the library asks for settings: processEnvironment(), or an env plugin in its place. Any thread.
+const EnvReader& settingsSource();
+/// From now on `source`, which is borrowed for ever, answers; null: the environment again. Any thread.
+void setSettingsSource(const EnvReader* source);
 
 }  // namespace tutti

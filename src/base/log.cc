@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/host.h"
@@ -83,10 +84,22 @@ Log& theLog() {
 }
 
 int Log::parse() {
+  // An env plugin may log while it is asked, outside the lock: what it says then is not printed, for nobody knows yet
+  // whether it should be.
+  thread_local constinit bool asking = false;
+  if (asking) return static_cast<int>(LogLevel::None);
+  struct Asking {
+    Asking() { asking = true; }
+    ~Asking() { asking = false; }
+  };
+  LogSettings found = [] {
+    const Asking now;
+    return readLogSettings(settingsSource());
+  }();
   const std::lock_guard lock(mutex_);
   int level = level_.load(std::memory_order_relaxed);
   if (level != kUnparsed) return level;
-  settings_ = readLogSettings(processEnvironment());
+  settings_ = std::move(found);
   host_ = hostName();
   output_.open(settings_.filePath);
   subsys_.store(settings_.subsys, std::memory_order_relaxed);

@@ -4,10 +4,12 @@
 #include "gpu/context.h"
 #include "gpu/driver.h"
 #include "gpu/vmm.h"
+#include "plugin/env_source.h"
 
 namespace tutti::comm {
 
 Status startLibraryWithoutCuda() {
+  TRY(plugin::startEnvironment());
   readCommSettings();
   return {};
 }

@@ -66,8 +66,7 @@ void reportSingleLibrary(const PluginKind& kind, const std::string& value, const
   if (!opened.ofNet && opened.library.valid()) {
     reason = fmt::format("{} exports no {} table of a version that this library knows", opened.path, kind.word);
   }
-  warn("{}/Plugin: {}={} cannot be used: {}. This process goes on without a {} plugin", kind.label, kind.setting, value,
-       reason, kind.word);
+  warn("{}/Plugin: {}={} cannot be used: {}. The process goes on without it", kind.label, kind.setting, value, reason);
 }
 
 }  // namespace tutti::plugin

@@ -161,6 +161,8 @@ def settings(*files):
     check(said.count("NCCL_PROTO set by network testv12 to LL") == 1, f"nothing tells of it:\n{said[:3000]}")
     check(protocols == {"LL"}, f"chosen were {protocols}:\n{said[:3000]}")
     check("share 16 slots of 8 KB" in said, f"NCCL_BUFFSIZE has no effect:\n{said[:3000]}")
+    said, protocols = chosen(TEST_COLLNET_SETS="NCCL_PROTO=LL")
+    check(protocols == {"LL"}, f"what the plugin's collNet sets has no effect: {protocols}:\n{said[:3000]}")
     _, protocols = chosen(TEST_NET_SETS="NCCL_PROTO=LL", NCCL_PROTO="Simple")
     check(protocols == {"SIMPLE"}, f"the user said Simple, chosen were {protocols}")
     said = run(2, BUILD / "tests/e2e/leftovers", "cycles", 10, NCCL_NET_PLUGIN=file, TEST_NET_SETS="NCCL_PROTO=LL", **OFF)

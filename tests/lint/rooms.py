@@ -120,7 +120,7 @@ ROOMS = {
         },
     },
     "plugin": {
-        "for": "networks behind one interface: plugins of versions 6 to 12, found, loaded, adapted",
+        "for": "networks behind one interface, settings behind another: plugins of all versions, found, loaded, adapted",
         "may": {"base": {}},
     },
     "proxy": {
@@ -296,6 +296,7 @@ ROOMS = {
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
             "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {}, "comm/launch": {"only": r"device_pool\.h"},
+            "plugin": {"only": r"env_source\.h", "from": r"library\.cc"},
         },
     },
     "api": {

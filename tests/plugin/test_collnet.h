@@ -24,6 +24,7 @@ inline ncclResult_t start(ncclDebugLogger_t log) {
   if (logger == nullptr) logger = log;
   faults.read(kVersion);
   if (faults.strikes("coll-init")) return told("collNet init");
+  setSettings("TEST_COLLNET_SETS");
   ++counts.collInits;
   fillTable();
   return ncclSuccess;

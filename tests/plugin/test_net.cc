@@ -92,8 +92,8 @@ void fillTables();
 // ---- init and devices
 
 /// Puts settings into the environment that are not there, as networks do whose transfers want them.
-inline void setSettings() {
-  const char* const list = std::getenv("TEST_NET_SETS");
+inline void setSettings(const char* of) {
+  const char* const list = std::getenv(of);
   std::string_view rest = list != nullptr ? list : "";
   while (!rest.empty()) {
     const std::string word(rest.substr(0, rest.find(';')));
@@ -106,7 +106,7 @@ inline ncclResult_t start(ncclDebugLogger_t log) {
   if (logger == nullptr) logger = log;
   faults.read(kVersion);
   if (faults.strikes("init")) return told("init");
-  setSettings();
+  setSettings("TEST_NET_SETS");
   ++counts.inits;
   fillTables();
   return ncclSuccess;

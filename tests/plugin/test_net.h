@@ -27,6 +27,7 @@
 //   coll-fuse an error in collNet's makeVDevice
 //   one-list  collNet and net share their list of devices: what one fuses the other has as well
 // TEST_NET_SETS=NAME=VALUE;…  init puts these into the environment, where it has no such names
+// TEST_COLLNET_SETS=…  the same for collNet's init
 // TEST_NET_STALL=TAG:FILE   isend has no room for messages with that tag (their sender's rank) while the file exists
 #pragma once
 

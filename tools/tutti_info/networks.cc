@@ -14,6 +14,7 @@
 #include "comm/settings/network_settings.h"
 #include "comm/settings/topology_settings.h"
 #include "gpu/dma_buf.h"
+#include "plugin/env_source.h"
 #include "plugin/net.h"
 #include "plugin/registry.h"
 #include "topo/detect/detect.h"
@@ -112,7 +113,11 @@ std::string choiceText(const Params& params, const gpu::Driver* driver, std::uni
 }  // namespace
 
 int printNetworks() {
-  const Params params = Params::read(processEnvironment());
+  if (!plugin::startEnvironment().ok()) {
+    std::fprintf(stderr, "%s\n", lastErrorText());
+    return 1;
+  }
+  const Params params = Params::read(settingsSource());
   std::unique_ptr<comm::CommNetwork> network;
   const FoundDriver found = findDriver();
   std::string text = choiceText(params, found.driver, network);

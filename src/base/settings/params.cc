@@ -161,10 +161,10 @@ const Params& Params::process() {
   static NeverDestroyed<Params> params([] {
     const LayeredEnv& env = processEnvironment();
     // Here, for the library has no thread yet: this is what it does first.
-    env.passOn();
+    passOnSettingsFiles();
     for (const std::string& sentence : env.unusableFiles()) warn("{}", sentence);
     for (const std::string& sentence : unknownSettings(env)) warn("{}", sentence);
-    Params read = Params::read(env);
+    Params read = Params::read(settingsSource());
     if (read.misc.paramDumpAll) {
       writeToStdout(visibleSettingsDump(read));
     }

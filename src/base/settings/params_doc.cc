@@ -131,13 +131,24 @@ Made from `src/base/settings/params.def` by `tutti-info --env --markdown`; do no
 2. The file that `NCCL_CONF_FILE` names, or else `~/.nccl.conf`.
 3. `/etc/nccl.conf`.
 
-The first that has a name wins. Files hold one `NAME=VALUE` a line, split at the first `=`; a line that starts with `#` is a
+The first that has a name wins. An env plugin, if there is one, answers in place of all three (below). Files hold one `NAME=VALUE` a line, split at the first `=`; a line that starts with `#` is a
 comment. Blanks count, there are no quotes. Lines are cut at 4096 bytes, names and values at 1023. At its start
 (the first `ncclGetUniqueId` or init) the library puts the settings of files, whatever their names, into the environment of
 the process, where that has no such name: plugins that are loaded later, other libraries and child processes see them, as
 users of these files expect. An application whose threads call `getenv` at that moment has to make this first call before it
 starts them. A settings file that cannot be used (it is a directory or a FIFO, it has more than 1 MiB, it may not be read) is
 ignored, and a warning says why.
+
+## Env plugins
+
+A library that exports `ncclEnvPlugin_v2` or `ncclEnvPlugin_v1` (`include/nccl_env.h`) answers for every setting on this page
+in place of the environment: what it does not know is not set. Once in a process, before the first setting is read (by
+`ncclGetUniqueId`, an init or `ncclParam…`), and after the settings of files were passed on, the library that
+`NCCL_ENV_PLUGIN` names is loaded and initialised; unset or empty, `libnccl-env.so` where there is one. That name is read from
+the environment and the files alone, and so is `NCCL_DEBUG` with its family until then: what the log says while the plugin is
+loaded follows the environment. A plugin that is named and cannot be loaded is told by a warning, and the environment answers.
+Where a plugin's init fails the call fails, and so do later ones. `finalize` comes once, when the process ends; after that the
+environment answers.
 
 Files that other settings name are read whole before they are used, and must be regular files. What is written to a place that
 a setting names (debug lines, dumps of topologies and graphs) never makes the library wait for long: a FIFO that nobody reads

@@ -33,7 +33,7 @@ Status choose(ncclComm& comm) {
     ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
     return std::string(comm.parts.network->net().name());
   };
-  TRY(SetByNetwork::process().during(processEnvironment(), open));
+  TRY(SetByNetwork::process().during(settingsSource(), open));
   info(kInit, "Using network {}", comm.parts.network->net().name());
   obeyNetworks(comm);
   if (comm.settings->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {

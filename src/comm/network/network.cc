@@ -27,7 +27,7 @@ std::vector<std::unique_ptr<plugin::NetSource>> builtInNetworks() {
 /// Plugins are loaded once for a process. Never destroyed: communicators may be left when static objects go.
 plugin::NetRegistry& registry() {
   static NeverDestroyed<plugin::NetRegistry> instance(
-      Params::process().misc, processEnvironment().get("NCCL_NET_PLUGIN").has_value(), builtInNetworks());
+      Params::process().misc, settingsSource().get("NCCL_NET_PLUGIN").has_value(), builtInNetworks());
   return instance.get();
 }
 

@@ -155,7 +155,7 @@ void readCommSettings() {
 }
 
 CommSettings currentCommSettings() {
-  return commSettingsFrom(Params::process().forCommunicator(processEnvironment(), SetByNetwork::process().names()));
+  return commSettingsFrom(Params::process().forCommunicator(settingsSource(), SetByNetwork::process().names()));
 }
 
 std::string versionText() {
