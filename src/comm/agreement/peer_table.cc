@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "base/control_channel.h"
+#include "base/environment.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "comm/settings/comm_settings.h"
@@ -16,6 +19,12 @@ namespace {
 
 std::string versionName(int code) {
   return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
+}
+
+/// Which devices this process may see, where that was restricted.
+std::string visibleDevices() {
+  const std::optional<std::string> list = ProcessEnv().get("CUDA_VISIBLE_DEVICES");
+  return list ? fmt::format(" (in this process: {})", *list) : std::string();
 }
 
 /// Compares everybody with rank 0: every rank sees the same table, hence the same first difference.
@@ -86,8 +95,9 @@ Status refuseSharedDevices(std::span<const topo::PeerInfo> peers) {
       if (peers[i].hostHash != peers[j].hostHash || peers[i].deviceUuid != peers[j].deviceUuid) continue;
       return fail(ncclInvalidUsage,
                   "Duplicate GPU detected : {} and {} both have the device with bus id {:x}, and "
-                  "NCCL_MULTI_RANK_GPU_ENABLE is 0",
-                  rankName(peers[j]), rankName(peers[i]), peers[i].busId);
+                  "NCCL_MULTI_RANK_GPU_ENABLE is 0. Each rank must choose a device of its own before its init, by "
+                  "cudaSetDevice with its number among the ranks of its host, or by CUDA_VISIBLE_DEVICES{}",
+                  rankName(peers[j]), rankName(peers[i]), peers[i].busId, visibleDevices());
     }
   }
   return {};

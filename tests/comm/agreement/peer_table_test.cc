@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
+#include "base/log.h"
 #include "comm/agreement/plain_peer.h"
 #include "support/fake_control_channel.h"
 #include "support/log_capture.h"
@@ -62,7 +66,13 @@ TEST(PeerTable, RanksThatShareAGpuAreBothNamedWhereThatIsForbidden) {
   EXPECT_TRUE(refuseSharedDevices(peers).ok()) << "on another host it is another GPU";
   peers[3].hostHash = peers[1].hostHash;
   test::expectLog("Duplicate GPU detected : rank 1 (host node, pid 0) and rank 3 (host node, pid 0)");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(refuseSharedDevices(peers).code(), ncclInvalidUsage);
+  EXPECT_TRUE(std::string(lastErrorText()).ends_with("or by CUDA_VISIBLE_DEVICES")) << lastErrorText();
+  test::expectLog("or by CUDA_VISIBLE_DEVICES (in this process: 2,3)");
+  ::setenv("CUDA_VISIBLE_DEVICES", "2,3", 1);
+  EXPECT_EQ(refuseSharedDevices(peers).code(), ncclInvalidUsage);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST(PeerTable, OnlyRanksOfOneProcessOnOneGpuShareADevice) {
