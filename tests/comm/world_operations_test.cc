@@ -93,6 +93,32 @@ TEST(WorldCollectives, CommunicatorsDoNotDisturbEachOther) {
   });
 }
 
+/// What a program does whose threads or streams are not in step: rank 0 calls the first, rank 1 the second one first.
+TEST(WorldCollectives, CommunicatorsMayBeCalledInAnotherOrderOnEachRank) {
+  const ncclUniqueId secondId = test::newId();
+  test::withComm(2, [&](test::Member& m) {
+    test::Member other{m.rank, m.size, nullptr, m.gpu, gpu::Stream::create(m.gpu).value()};
+    ASSERT_EQ(ncclCommInitRank(&other.comm, m.size, secondId, other.rank), ncclSuccess);
+    for (const std::size_t count : {1000U, 50'001U}) {
+      allReduceAdds(m, count);  // connects what is not connected yet
+      allReduceAdds(other, count);
+      const test::Ints a(m.gpu, count, m.rank + 1);
+      const test::Ints b(m.gpu, count, m.rank + 10);
+      const auto call = [&](const test::Member& on, const test::Ints& data) {
+        ASSERT_EQ(ncclAllReduce(data.at(), data.at(), count, ncclInt32, ncclSum, on.comm, on.stream()), ncclSuccess);
+      };
+      if (m.rank == 0) call(m, a);
+      call(other, b);
+      if (m.rank != 0) call(m, a);
+      m.sync();
+      other.sync();
+      EXPECT_EQ(a.read(), std::vector<int>(count, 3));
+      EXPECT_EQ(b.read(), std::vector<int>(count, 21));
+    }
+    EXPECT_EQ(ncclCommDestroy(other.comm), ncclSuccess);
+  });
+}
+
 TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
   test::allowLog("FP8 reduction support begins with sm90 capable devices. rank 1 on host ");
   test::withComm(2, [](test::Member& m) {
@@ -114,6 +140,15 @@ TEST(WorldCollectives, EightBitFloatsAreReducedOnlyWhereEveryGpuCan) {
     old = real;
     EXPECT_EQ(ncclAllReduce(in.at(), out.at(), 16, ncclFloat8e5m2, ncclMax, m.comm, m.stream()), ncclSuccess);
     m.sync();
+  });
+}
+
+TEST(WorldCollectives, ALoneRankTakesNoMemoryOfItsDevice) {
+  test::withComm(1, [](test::Member& m) {
+    allReduceAdds(m, 50'001);
+    std::uint64_t bytes = ~std::uint64_t{0};
+    EXPECT_EQ(ncclCommMemStats(m.comm, ncclStatGpuMemTotal, &bytes), ncclSuccess);
+    EXPECT_LE(bytes, 64U << 10) << "it needs no connections";
   });
 }
 
