@@ -69,6 +69,17 @@ def two_interfaces_share_the_work():
             check(min(sent) > MUCH, f"bytes sent by a's eth0 and eth1 and b's: {sent}\n{said}")
 
 
+def hosts_with_different_interfaces_work_together():
+    with Lab(2, nics=2) as lab:
+        one = ["env", "NCCL_SOCKET_IFNAME=eth1"]
+        with Survivors(lab, per_host=2, prefix={2: one, 3: one}, NCCL_SOCKET_IFNAME="eth", NCCL_MIN_NCHANNELS=2,
+                       TUTTI_LAUNCH_SHAPE="GPU", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="NET,INIT") as ranks:
+            ranks.wait_for("reduced 4")
+            for rank, names in ((0, r"\[0\]eth0:\S+ \[1\]eth1:"), (2, r"\[0\]eth1:\S+$")):
+                said = ranks.ranks[rank].output()
+                check(re.search(rf"NET/Socket : Using {names}", said, re.MULTILINE), f"rank {rank}:\n{said[:4000]}")
+
+
 def ipv6_alone_is_enough():
     with Lab(2, family=6) as lab:
         conform(lab)
@@ -85,5 +96,6 @@ if __name__ == "__main__":
     run_in_sandbox(wrong_interface_is_passed_over_when_another_is_named,
                    wrong_interface_is_passed_over_by_the_subnet_of_the_root, interfaces_of_containers_come_last,
                    wrong_interface_that_was_named_is_an_error_in_time,
-                   loopback_that_a_host_took_is_named, two_interfaces_share_the_work, ipv6_alone_is_enough,
+                   loopback_that_a_host_took_is_named, two_interfaces_share_the_work,
+                   hosts_with_different_interfaces_work_together, ipv6_alone_is_enough,
                    short_mtu_on_one_side_does_no_harm)
