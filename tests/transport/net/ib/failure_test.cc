@@ -187,6 +187,21 @@ TEST_F(IbFailure, NamesBothPortsWhereNothingComesBack) {
   void* const sent = pair->send(outgoing(100).place(100));
   EXPECT_EQ(failureOf(*a->net, sent).code(), ncclRemoteError);
   EXPECT_TRUE(logged("vendor_err=129"));
+  for (const char* part : {"a0:1 (GID ", " to b0:1 (GID ", "Try ibv_rc_pingpong between the two"}) {
+    EXPECT_TRUE(logged(part)) << part;
+  }
+}
+
+TEST_F(IbFailure, NamesWhatKeepsTheNicFromItsOwnMemory) {
+  allowLog("IBV_WC_LOC_PROT_ERR(4)");
+  connect();
+  pair->recv(incoming(100).place(100));
+  tuttiFakeVerbs()->failWork(IBV_WR_RDMA_WRITE_WITH_IMM, 1, IBV_WC_LOC_PROT_ERR);
+  void* const sent = pair->send(outgoing(100).place(100));
+  EXPECT_EQ(failureOf(*a->net, sent).code(), ncclRemoteError);
+  for (const char* part : {"access control (ACS) or the IOMMU", "lspci -vvv", "NCCL_NET_GDR_LEVEL=LOC"}) {
+    EXPECT_TRUE(logged(part)) << part;
+  }
 }
 
 TEST_F(IbFailure, LeavesReceivesOpenWhenTheSenderHasLeft) {
