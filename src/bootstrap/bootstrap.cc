@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/threads/activity.h"
 #include "bootstrap/id_use.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/joiner.h"
@@ -72,6 +73,7 @@ Result<Bytes> Bootstrap::State::take(Op op, int from, std::size_t bytes, millise
     loop().askWhoIsPresent();
     if (!arrivesBy(Deadline::in(kRollCall))) loop().reportAbsent(call);
   }
+  const WaitNote note(nameOf(op), from);
   ASSIGN(Frame frame, loop().await(Channel::Collective, from, sequence, deadline,
                                    [&] { return fmt::format("{} in its {}", loop().describe(from), nameOf(op)); }));
   if (frame.header.op != static_cast<std::uint8_t>(op) || frame.payload.size() != bytes) {
@@ -248,6 +250,7 @@ Status Bootstrap::recv(int peer, int tag, std::span<std::byte> message) {
   TRY(state_->usable());
   if (peer < 0 || peer >= size())
     return fail(ncclInvalidArgument, "Bootstrap: receive from rank {} of {}", peer, size());
+  const WaitNote note("a message", peer);
   ASSIGN(const Frame frame, state_->loop().await(Channel::User, peer, tag, Deadline::in(timeout()), [&] {
     return fmt::format("a message with tag {} from {}", tag, describe(peer));
   }));

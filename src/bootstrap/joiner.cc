@@ -8,6 +8,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/socket/interfaces.h"
+#include "base/threads/activity.h"
 #include "bootstrap/comm_key.h"
 #include "bootstrap/contact.h"
 #include "bootstrap/id_use.h"
@@ -86,8 +87,13 @@ Status startFixedRoot(const Join& join) {
   listen.reusePort = true;
   ASSIGN(Listener listener, Listener::listen(id.root, listen));
   const BootstrapSettings& settings = join.options.settings;
-  ASSIGN(auto root, startRoot({std::move(listener), rootKey(id, settings.commKey), true, settings.timeout,
-                               settings.handshakeTimeout, settings.peerTimeout}));
+  ASSIGN(auto root, startRoot({std::move(listener),
+                               rootKey(id, settings.commKey),
+                               true,
+                               settings.timeout,
+                               settings.handshakeTimeout,
+                               settings.peerTimeout,
+                               {{}, settings.reportAfter}}));
   join.joined.use->own(std::move(root));
   return Status();
 }
@@ -115,6 +121,7 @@ Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
   root.deadline = join.lastAnswer();
   root.listening = id.fixedAddress ? join.deadline : join.deadline.earlierOf(Deadline::in(kRefusedPatience));
   root.answer = join.options.settings.handshakeTimeout;
+  const WaitNote note("the bootstrap root to answer", -1);
   ASSIGN(auto link, makeContact(root, join.loop(), join.options.abort));
   join.loop().addClient(std::move(link), role, -1);
   return Status();
@@ -122,6 +129,7 @@ Status contactRoot(const Join& join, int index, Purpose purpose, Role role) {
 
 template <class T>
 Result<T> awaitRoot(const Join& join, FrameType type, const char* what) {
+  const WaitNote note(what, -1);
   ASSIGN(const Frame frame, join.loop().await(Channel::Root, -1, static_cast<int>(type), join.lastAnswer(),
                                               [&] { return std::string(what); }));
   const auto value = decodeValue<T>(frame.payload);
@@ -289,7 +297,7 @@ Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings, const Lin
 }
 
 Result<ncclUniqueId> createUniqueId(const BootstrapSettings& settings) {
-  return createUniqueId(settings, Lineage(), AbsenceReport());
+  return createUniqueId(settings, Lineage(), AbsenceReport{{}, settings.reportAfter});
 }
 
 }  // namespace tutti::bootstrap

@@ -18,9 +18,9 @@ inline constexpr milliseconds kParting{100};
 /// So long without descriptors, and a root gives up: those who are there wait for ranks that it cannot let in.
 inline constexpr milliseconds kStarvation{3000};
 
-/// What a root of ncclCommGrow says, once, of those who do not come.
+/// What a root says, once, of those who do not come.
 struct AbsenceReport {
-  std::vector<std::string> members;  ///< of the communicator that grows, by rank: `rank 3 (host gpu07, pid 4711)`
+  std::vector<std::string> members;  ///< of a communicator that grows, by rank: `rank 3 (host gpu07, pid 4711)`
   milliseconds after{0};             ///< the first has come; 0: never
 };
 

@@ -238,6 +238,12 @@ std::vector<int> RootState::missing() const {
 
 std::string RootState::absenceText(std::span<const std::string> members) const {
   const std::vector<int> ranks = missing();
+  if (members.empty()) {
+    return fmt::format(
+        "Stalled init: the bootstrap waits for {} of {}: were all processes started, with the same unique id? Waiting "
+        "goes on; TUTTI_STALL_SEC sets when this is said",
+        rankListText(ranks), first_.nRanks);
+  }
   const bool lone = ranks.size() == 1 && static_cast<std::size_t>(ranks.front()) < members.size();
   return fmt::format(
       "Bootstrap: ncclCommGrow waits for {}: all members have to call it, and who is new (rank {} and above) with the "

@@ -59,7 +59,8 @@ class RootState {
   /// The root's process ends in order, and whoever waits for others does so in vain.
   Sends onProcessEnd(std::string_view perhapsBecause);
 
-  /// What to say of those for whom ncclCommGrow waits. `members`: names of the ranks that are no new ones.
+  /// What to say of those who have not come. `members`: names of the ranks of a communicator that grows, who are no new
+  /// ones; empty: it is made anew.
   std::string absenceText(std::span<const std::string> members) const;
   bool anybodyCame() const { return !ranks_.empty(); }
   /// All ranks have come: nobody new has business here, so a fixed port can be given up.

@@ -63,9 +63,9 @@ NetAttempt<CollNet> PluginCollNet<V>::begin(const Table& exported, const NetOpen
   forgetPluginWarning();
   ncclResult_t code = ncclSuccess;
   if constexpr (V >= 11) {
-    code = exported.init(&context_, opening.commId, &pluginLog);
+    code = calls_.noted("init", kNoDevice, [&] { return exported.init(&context_, opening.commId, &pluginLog); });
   } else {
-    code = shared_.enter([&] { return exported.init(&pluginLog); });
+    code = shared_.enter([&] { return calls_.noted("init", kNoDevice, [&] { return exported.init(&pluginLog); }); });
   }
   return this->begun(code, exported);
 }

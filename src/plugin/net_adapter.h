@@ -72,11 +72,14 @@ NetAttempt<Net> PluginNet<V>::begin(const Table& exported, const NetOpening& ope
   ncclResult_t code = ncclSuccess;
   if constexpr (V >= 11) {
     ncclNetCommConfig_v11_t config{opening.trafficClass};
-    code = exported.init(&context_, opening.commId, &config, &pluginLog, &pluginProfile);
+    code = calls_.noted("init", kNoDevice,
+                        [&] { return exported.init(&context_, opening.commId, &config, &pluginLog, &pluginProfile); });
   } else {
     code = shared_.enter([&] {
-      if constexpr (V == 10) return exported.init(&pluginLog, &pluginProfile);
-      if constexpr (V < 10) return exported.init(&pluginLog);
+      return calls_.noted("init", kNoDevice, [&] {
+        if constexpr (V == 10) return exported.init(&pluginLog, &pluginProfile);
+        if constexpr (V < 10) return exported.init(&pluginLog);
+      });
     });
   }
   return this->begun(code, exported);

@@ -136,7 +136,8 @@ NetAttempt<Interface> PluginAdapter<V, Interface, Table>::examineTable(const cha
   if (missing != nullptr) return unusable(fmt::format("its table has no {}", missing));
   forgetPluginWarning();
   int count = 0;
-  if (const ncclResult_t code = table_.devices(&count); code != ncclSuccess) return failed(code, "devices", kNoDevice);
+  const ncclResult_t code = calls_.noted("devices", kNoDevice, [&] { return table_.devices(&count); });
+  if (code != ncclSuccess) return failed(code, "devices", kNoDevice);
   if (count <= 0) return unusable("it has no devices");
   return {};
 }
@@ -214,7 +215,8 @@ NetFusion PluginAdapter<V, Interface, Table>::makeVirtual(std::span<const int> d
     auto list = fusedList<V>(devices);
     const PluginWarningsAsInfo noWarnings;
     forgetPluginWarning();
-    const ncclResult_t code = table_.makeVDevice(&made.device, &list);
+    const ncclResult_t code =
+        calls_.noted("makeVDevice", devices[0], [&] { return table_.makeVDevice(&made.device, &list); });
     if (code != ncclSuccess) return {kNoDevice, calls_.describe(code, "makeVDevice", devices[0])};
     if (made.device < 0) return refused("makeVDevice: it succeeded without a device");
   }

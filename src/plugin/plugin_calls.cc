@@ -1,7 +1,9 @@
 #include "plugin/plugin_calls.h"
 
 #include <algorithm>
+#include <set>
 
+#include "base/never_destroyed.h"
 #include "base/result_name.h"
 
 namespace tutti::plugin {
@@ -13,8 +15,27 @@ ncclResult_t errorCode(ncclResult_t returned) {
   return known ? returned : ncclInternalError;
 }
 
+namespace {
+
+std::string placeOf(const PluginIdentity& who) {
+  return fmt::format("network {} ({} v{} of {})", who.name, who.kind, who.version, who.library);
+}
+
+struct Places {
+  std::mutex mutex;
+  std::set<std::string> texts;  // guarded by mutex
+};
+
+}  // namespace
+
+const char* PluginCalls::lastingPlace(const PluginIdentity& who) {
+  static NeverDestroyed<Places> places;
+  const std::lock_guard lock(places.get().mutex);
+  return places.get().texts.insert(placeOf(who)).first->c_str();
+}
+
 std::string PluginCalls::place(int device) const {
-  std::string text = fmt::format("network {} ({} v{} of {})", who_.name, who_.kind, who_.version, who_.library);
+  std::string text = placeOf(who_);
   if (device != kNoDevice) text += fmt::format(", device {}", device);
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/threads/activity.h"
 #include "nccl_net.h"
 #include "plugin/plugin_log.h"
 
@@ -27,7 +28,7 @@ inline constexpr int kNoDevice = -1;
 /// The calls that one communicator makes of one network. Any thread.
 class PluginCalls {
  public:
-  explicit PluginCalls(const PluginIdentity& who) : who_(who) {}
+  explicit PluginCalls(const PluginIdentity& who) : who_(who), place_(lastingPlace(who)) {}
 
   const PluginIdentity& who() const { return who_; }
 
@@ -36,7 +37,7 @@ class PluginCalls {
   template <class F>
   Status check(const char* call, const void* end, F&& function) {
     forgetPluginWarning();
-    const ncclResult_t code = function();
+    const ncclResult_t code = noted(call, kNoDevice, function);
     if (code == ncclSuccess) [[likely]]
       return {};
     return failed(code, call, deviceOf(end));
@@ -46,7 +47,7 @@ class PluginCalls {
   template <class F>
   Status checkStep(const char* call, const void* end, F&& function) {
     forgetPluginWarning();
-    const ncclResult_t code = function();
+    const ncclResult_t code = noted(call, kNoDevice, function);
     if (code == ncclSuccess) [[likely]]
       return {};
     return failedQuietly(code, call, deviceOf(end));
@@ -55,10 +56,17 @@ class PluginCalls {
   template <class F>
   Status checkDevice(const char* call, int device, F&& function) {
     forgetPluginWarning();
-    const ncclResult_t code = function();
+    const ncclResult_t code = noted(call, device, function);
     if (code == ncclSuccess) [[likely]]
       return {};
     return failed(code, call, device);
+  }
+
+  /// Runs `function`, which calls `call`; meanwhile others can see that this thread is in there (ActivitySlot).
+  template <class F>
+  auto noted(const char* call, int device, F&& function) const {
+    const CallNote note(call, place_, device);
+    return function();
   }
 
   /// Errors that the adapter finds itself.
@@ -77,7 +85,11 @@ class PluginCalls {
   Status failed(ncclResult_t code, const char* call, int device) const;
   Status failedQuietly(ncclResult_t code, const char* call, int device) const;
 
+  /// place() without a device, in memory that is never freed: one text for each plugin.
+  static const char* lastingPlace(const PluginIdentity& who);
+
   PluginIdentity who_;
+  const char* const place_;
   mutable std::mutex mutex_;
   std::unordered_map<const void*, int> devices_;  // guarded by mutex_
 };

@@ -220,8 +220,9 @@ ROOMS = {
     "comm/connect": {
         "for": "which connections a plan needs, and making them",
         "may": {
-            "base/.": {}, "base/hwloc": {"only": r"binding\.h"}, "device/.": {}, "gpu": {}, "topo": {}, "proxy": {},
-            "transport/common": {}, "comm/plan": {}, "comm/launch": {},
+            "base/.": {}, "base/hwloc": {"only": r"binding\.h"}, "base/threads": {"only": r"activity\.h"},
+            "device/.": {}, "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {}, "comm/plan": {},
+            "comm/launch": {},
         },
     },
     "comm/network": {
@@ -241,7 +242,7 @@ ROOMS = {
     "comm/diagnosis": {
         "for": "operations that do not end: readings, scans, and who holds them up",
         "may": {
-            "base/.": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
+            "base/.": {}, "base/threads": {"only": r"activity\.h"}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
             "proxy": {}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
         },
     },

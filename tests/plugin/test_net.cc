@@ -102,10 +102,14 @@ inline void setSettings(const char* of) {
     ::setenv(word.substr(0, equals).c_str(), word.substr(std::min(equals + 1, word.size())).c_str(), 0);
   }
 }
+inline void sleepAsTold(const char* fault) {
+  if (faults.has(fault)) std::this_thread::sleep_for(std::chrono::milliseconds(faults.value(fault)));
+}
 inline ncclResult_t start(ncclDebugLogger_t log) {
   if (logger == nullptr) logger = log;
   faults.read(kVersion);
   if (faults.strikes("init")) return told("init");
+  sleepAsTold("init-sleeps");
   setSettings("TEST_NET_SETS");
   ++counts.inits;
   fillTables();
@@ -250,6 +254,8 @@ inline ncclResult_t listen(int device, void* handle, void** listener) {
 inline ncclResult_t connect(void*, int, void* handle, void** connection, ncclNetDeviceHandle_t**) {
   *connection = nullptr;
   if (faults.strikes("connect")) return told("connect");
+  if (faults.has("no-connection")) return ncclSuccess;
+  sleepAsTold("connect-sleeps");
   auto* const bytes = static_cast<char*>(handle);
   if (faults.has("busy") && ++bytes[NCCL_NET_HANDLE_MAXSIZE - 1] < 4) return ncclSuccess;
   auto* const made = unix_net::connect(*static_cast<unix_net::Handle*>(handle));

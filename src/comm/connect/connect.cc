@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hwloc/binding.h"
+#include "base/threads/activity.h"
 #include "comm/connect/attempt.h"
 #include "comm/connect/awaited_peers.h"
 #include "comm/connect/exchange.h"
@@ -249,6 +250,31 @@ class Awaiting {
   AwaitedPeers* const told_;
 };
 
+const char* waitIn(LinkPhase phase) {
+  switch (phase) {
+    case LinkPhase::Handles:
+      return "its end of a connection";
+    case LinkPhase::Joining:
+      return "a connection that is being made over the transport";
+    case LinkPhase::Written:
+      return "its test of a connection";
+    case LinkPhase::Meeting:
+      return "the first messages over a connection";
+    case LinkPhase::Verdict:
+      return "its word that a connection works";
+    case LinkPhase::Connected:
+      break;
+  }
+  return "nothing";
+}
+
+/// For who asks what this thread waits for: the first link that is not there.
+void noteWait(WaitNote& note, std::span<const LinkAttempt> attempts) {
+  for (const LinkAttempt& attempt : attempts) {
+    if (attempt.phase != LinkPhase::Connected) return note.now(waitIn(attempt.phase), attempt.request.peer);
+  }
+}
+
 /// Sleeps longer and longer while nothing comes. Nothing wakes it: a message is found a pause later at most.
 class Idle {
  public:
@@ -268,6 +294,7 @@ class Idle {
 Result<std::vector<OpenLink>> complete(const ConnectContext& context, std::vector<LinkAttempt> attempts) {
   const BindingScope oneViewForAllMemory;
   const Connector connector(context);
+  WaitNote note(nullptr, -1);
   for (LinkAttempt& attempt : attempts) TRY(connector.begin(attempt));
 
   Idle idle;
@@ -275,6 +302,7 @@ Result<std::vector<OpenLink>> complete(const ConnectContext& context, std::vecto
   awaiting.tell(attempts);
   const auto connected = [](const LinkAttempt& attempt) { return attempt.phase == LinkPhase::Connected; };
   while (!std::all_of(attempts.begin(), attempts.end(), connected)) {
+    noteWait(note, attempts);
     ASSIGN(const bool any, connector.advanceArrived(attempts));
     if (any) awaiting.tell(attempts);
     idle.after(any);

@@ -71,7 +71,8 @@ void StallService::welcome(std::span<ncclComm* const> comms, SteadyClock::time_p
   }
 }
 
-void StallService::serve(std::span<ncclComm* const> comms, SteadyClock::time_point now) {
+void StallService::serve(std::span<ncclComm* const> comms, SteadyClock::time_point now,
+                         const std::function<std::vector<std::string>()>& others) {
   if (!listener_.valid()) return;
   if (!client_.valid()) return welcome(comms, now);
   const bool late = now - since_ >= kPatience;
@@ -82,6 +83,7 @@ void StallService::serve(std::span<ncclComm* const> comms, SteadyClock::time_poi
     if (pending && !late) return;
     text_.clear();
     for (ncclComm* comm : comms) text_ += linesOf(*comm);
+    for (const std::string& line : others()) text_ += line + "\n";
     composed_ = true;
   }
   send();

@@ -1,8 +1,10 @@
 // Lets people ask a running process what its operations wait for: `tutti-info stalls PID`.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -18,8 +20,9 @@ class StallService {
   /// From now on; where the socket cannot be had, nobody is answered.
   void open();
   void close();
-  /// Four times a second. `comms`: all of the process.
-  void serve(std::span<ncclComm* const> comms, SteadyClock::time_point now);
+  /// Four times a second. `comms`: all of the process. `others`: lines about what belongs to none of them.
+  void serve(std::span<ncclComm* const> comms, SteadyClock::time_point now,
+             const std::function<std::vector<std::string>()>& others);
 
  private:
   void welcome(std::span<ncclComm* const> comms, SteadyClock::time_point now);

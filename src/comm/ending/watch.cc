@@ -92,15 +92,47 @@ Status KernelWatch::lookAfter(ncclComm& comm) {
     comms_.push_back(&comm);
     stop_ = false;
   }
-  if (thread_.running()) return {};
-  auto started = Thread::start("tutti watch", [this] { run(); });
-  if (started.ok()) {
-    thread_ = std::move(started).value();
-    return {};
-  }
+  const Status started = runThread();
+  if (started.ok()) return {};
   const std::lock_guard lock(mutex_);
   std::erase(comms_, &comm);
-  return started.status();
+  return started;
+}
+
+Status KernelWatch::runThread() {
+  if (thread_.running()) return {};
+  ASSIGN(thread_, Thread::start("tutti watch", [this] { run(); }));
+  return {};
+}
+
+void KernelWatch::watchInit(InitStall& init) {
+  const std::lock_guard life(life_);
+  {
+    const std::lock_guard lock(mutex_);
+    inits_.push_back(&init);
+    stop_ = false;
+  }
+  const ErrorsAsInfo quiet;  // whoever cannot do without the thread says so later
+  ignoringShortage([this] { runThread().ignore(); });
+}
+
+void KernelWatch::unwatchInit(InitStall& init) {
+  const std::lock_guard life(life_);
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(inits_, &init);
+  }
+  restIfIdle();
+}
+
+void KernelWatch::restIfIdle() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!comms_.empty() || !inits_.empty()) return;
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
 }
 
 void KernelWatch::remove(ncclComm& comm) {
@@ -110,11 +142,8 @@ void KernelWatch::remove(ncclComm& comm) {
     const std::lock_guard lock(mutex_);
     std::erase(comms_, &comm);
     comm.progress.kernels.reset();
-    if (!comms_.empty()) return;
-    stop_ = true;
   }
-  wake_.notify_all();
-  thread_.join();
+  restIfIdle();
 }
 
 void KernelWatch::lookSoon() {
@@ -156,8 +185,30 @@ void KernelWatch::run() {
 
 void KernelWatch::lookAtAll() {
   for (ncclComm* comm : comms_) look(*comm);
-  service_.serve(comms_, SteadyClock::now());
-  metrics_.serve(comms_, SteadyClock::now());
+  const auto now = SteadyClock::now();
+  std::vector<const ActivitySlot*> told;
+  for (InitStall* init : inits_) {
+    init->tick(now);
+    told.push_back(&init->thread());
+  }
+  hungCalls_.tick(now, hangLimit(), told);
+  service_.serve(comms_, now, [&] {
+    std::vector<std::string> lines = hungCalls_.lines(now);
+    for (const InitStall* init : inits_) lines.push_back(init->line(now));
+    return lines;
+  });
+  metrics_.serve(comms_, now);
+}
+
+/// The shortest time after which anybody wants to hear of a stall; 0: nobody does.
+milliseconds KernelWatch::hangLimit() const {
+  milliseconds limit{0};
+  const auto consider = [&limit](milliseconds wanted) {
+    if (wanted > milliseconds(0) && (limit == milliseconds(0) || wanted < limit)) limit = wanted;
+  };
+  for (const ncclComm* comm : comms_) consider(comm->options.stallAfter);
+  for (const InitStall* init : inits_) consider(init->limit());
+  return limit;
 }
 
 }  // namespace tutti::comm

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/threads/thread.h"
+#include "comm/diagnosis/init_stall.h"
 #include "comm/ending/metrics_service.h"
 #include "comm/ending/stall_service.h"
 
@@ -29,6 +30,11 @@ class KernelWatch {
   /// From now on until remove(); also over its peers that leave (departures.h), and for the end of the process
   /// (exit_farewell.h). `comm` is initialised and prepared. ncclSystemError where no thread can be had.
   Status add(ncclComm& comm);
+  /// From now on until unwatchInit(), which must come: whether an init goes on. Where no thread can be had nobody
+  /// looks.
+  void watchInit(InitStall& init);
+  /// When it returns, nobody looks at `init` any more.
+  void unwatchInit(InitStall& init);
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
   void remove(ncclComm& comm);
   /// Has it look now. Never waits, takes no locks.
@@ -40,16 +46,21 @@ class KernelWatch {
 
  private:
   Status lookAfter(ncclComm& comm);
+  Status runThread();
+  void restIfIdle();
   void run();
+  milliseconds hangLimit() const;
   void lookAtAll();
 
   std::mutex life_;   ///< one add or remove at a time
-  std::mutex mutex_;  ///< the two below; held while looking, which never waits
+  std::mutex mutex_;  ///< the three below; held while looking, which never waits
   std::vector<ncclComm*> comms_;
+  std::vector<InitStall*> inits_;
   bool stop_ = false;
   std::atomic<bool> asked_{false};
   StallService service_;    ///< the thread's
-  MetricsService metrics_;  ///< the thread's
+  MetricsService metrics_;  ///< likewise
+  HungCalls hungCalls_;     ///< likewise
   std::condition_variable wake_;
   Thread thread_;  ///< runs while there are communicators
 };

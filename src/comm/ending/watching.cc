@@ -8,6 +8,14 @@
 
 namespace tutti::comm {
 
+WatchedInit::WatchedInit(InitStall& init) : init_(init) {
+  KernelWatch::instance().watchInit(init);
+}
+
+WatchedInit::~WatchedInit() {
+  KernelWatch::instance().unwatchInit(init_);
+}
+
 Status prepareWatch(ncclComm& comm) {
   return KernelWatch::prepare(comm);
 }

@@ -7,6 +7,21 @@ struct ncclComm;
 
 namespace tutti::comm {
 
+class InitStall;
+
+/// As long as it lives somebody looks whether an init goes on (comm/diagnosis/init_stall.h), which must outlive it.
+/// Where no thread can be had nobody does.
+class WatchedInit {
+ public:
+  explicit WatchedInit(InitStall& init);
+  WatchedInit(const WatchedInit&) = delete;
+  WatchedInit& operator=(const WatchedInit&) = delete;
+  ~WatchedInit();
+
+ private:
+  InitStall& init_;
+};
+
 /// What beginWatch() needs, before any kernel may run. Errors: the driver's.
 Status prepareWatch(ncclComm& comm);
 

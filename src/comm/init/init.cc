@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
+#include "comm/diagnosis/init_stall.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
 #include "comm/init/channel_stage.h"
@@ -81,34 +83,55 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        clock.of(Stage::Graphs), clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
-Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock) {
+InitStall::Subject stallSubject(ncclComm& comm) {
+  return {.who = describeComm(comm),
+          .function = comm.identity.function,
+          .limit = comm.options.stallAfter,
+          .describe = [&comm](int rank) {
+            const bootstrap::Bootstrap* joined = joinedBootstrap(comm);
+            return joined != nullptr ? joined->describe(rank) : fmt::format("rank {}", rank);
+          }};
+}
+
+Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitStall& stall) {
+  stall.enter("bootstrap");
   TRY(joinBootstrap(comm, join));
   clock.book(Stage::Bootstrap);
+  stall.enter("device");
   TRY(openDevice(comm));
   clock.book(Stage::Kernels);
   ASSIGN(const gpu::ContextGuard context, enterDevice(comm));
+  stall.enter("network");
   TRY(openNetwork(comm));
+  stall.enter("topology");
   ASSIGN(const OwnMachine machine, readOwnMachine(comm));
   placeEngine(comm, machine);
   clock.book(Stage::Topo);
+  stall.enter("exchange of facts");
   TRY(meetPeers(comm, machine));
   clock.book(Stage::Allgathers);
+  stall.enter("kernels");
   TRY(loadSharedKernels(comm));
   clock.book(Stage::Kernels);
+  stall.enter("graphs");
   makeTransports(comm);
   ASSIGN(const CommGraphs graphs, findGraphs(comm, machine));
   clock.book(Stage::Topo);
   // Who relays for others listens before anybody connects: all ranks wait for each other in the agreement.
   TRY(joinRelays(comm));
+  stall.enter("agreement");
   ASSIGN(const int nChannels, agreeOnPlanning(comm, graphs));
   clock.book(Stage::Graphs);
   ASSIGN(topo::RankChannels channels, channelsOf(graphs, comm, nChannels));
   TRY(buildChannels(comm, std::move(channels)));
   TRY(prepareWatch(comm));
   clock.book(Stage::Alloc);
+  stall.enter("connections");
   TRY(connectRings(comm));
+  stall.enter("collNet");
   TRY(joinCollNet(comm, graphs));
   clock.book(Stage::Connections);
+  stall.enter("end");
   TRY(beginWatch(comm));
   TRY(joinFamily(comm));
   clock.book(Stage::Rest);
@@ -132,7 +155,11 @@ Status runInit(ncclComm& comm, const JoinStep& join) {
   logPhase(comm, "START");
   logConfig(comm);
   StageClock clock;
-  const Status status = causeOf(comm, runGuarded([&] { return runStages(comm, join, clock); }));
+  const Status status = causeOf(comm, runGuarded([&] {
+                                  InitStall stall(stallSubject(comm));
+                                  const WatchedInit watched(stall);
+                                  return runStages(comm, join, clock, stall);
+                                }));
   if (!status.ok()) {
     comm.progress.initResult.store(status.code());
     failComm(comm, status);

@@ -103,6 +103,7 @@ bootstrap::BootstrapSettings bootstrapFrom(const Params::Sockets& sockets) {
 CommSettings commSettingsFrom(const Params& params) {
   CommSettings runtime;
   runtime.bootstrap = bootstrapFrom(params.sockets);
+  runtime.bootstrap.reportAfter = std::chrono::seconds(params.misc.stallSec);
   runtime.configOverrides = overridesFrom(params);
   runtime.netName = params.misc.netName;
   runtime.p2p.disabled =

@@ -14,6 +14,10 @@
 namespace tutti::comm {
 namespace {
 
+std::vector<std::string> nothingElse() {
+  return {};
+}
+
 constexpr int kStrangers = 100;
 
 Fd knockAt(const StallAddress& at) {
@@ -55,7 +59,7 @@ TEST(StallService, AnotherUserDoesNotKeepOutWhoMayAsk) {
   EXPECT_EQ(said, 'y');
   const Fd own = knockAt(at);
   EXPECT_TRUE(own.valid()) << "no room for another connection";
-  for (int i = 0; i < 2; ++i) service.serve({}, SteadyClock::now());
+  for (int i = 0; i < 2; ++i) service.serve({}, SteadyClock::now(), nothingElse);
   EXPECT_TRUE(closed(own)) << "not served in two looks";
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
@@ -69,7 +73,7 @@ TEST(StallService, ServesOneAfterTheOther) {
   const Fd first = knockAt(at);
   const Fd second = knockAt(at);
   ASSERT_TRUE(first.valid() && second.valid());
-  for (int i = 0; i < 4; ++i) service.serve({}, SteadyClock::now());
+  for (int i = 0; i < 4; ++i) service.serve({}, SteadyClock::now(), nothingElse);
   EXPECT_TRUE(closed(first));
   EXPECT_TRUE(closed(second));
 }

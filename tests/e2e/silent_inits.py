@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""An init that does not go on says so: in which stage, for whom it waits, in which call of which plugin.
+
+  silent_inits.py FOLDER…   where the plugins for tests are (tests/plugin)
+"""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+from support import BUILD, Process, check, environment, free_port, main
+
+PLUGIN = next(path for path in map(pathlib.Path, sys.argv[1:]) if path.name == "libnccl-net-testv12.so")
+SURVIVOR = BUILD / "tests/e2e/survivor"
+INFO = BUILD / "tools/tutti_info/tutti-info"
+NETWORK = rf"network testv12 \(net v12 of {re.escape(str(PLUGIN))}\)"
+
+
+@contextlib.contextmanager
+def job(ranks, size, faults=None, **env):
+    """Some ranks of a job of `size`, joined by the test plugin. `faults`: of ranks, by number."""
+    port = free_port()
+    processes = {}
+    try:
+        for rank in ranks:
+            told = {"TEST_NET_FAULT": faults[rank]} if faults and rank in faults else {}
+            processes[rank] = Process(size, [SURVIVOR, rank, size], NCCL_COMM_ID=f"127.0.0.1:{port}",
+                                      TUTTI_STALL_SEC=1, TUTTI_PEER_TIMEOUT_MS=600000, NCCL_P2P_DISABLE=1,
+                                      NCCL_SHM_DISABLE=1, NCCL_NET_PLUGIN=PLUGIN, **{"NCCL_DEBUG": "WARN", **told, **env})
+        yield processes
+    finally:
+        for process in processes.values():
+            process.close()
+
+
+def stall(process):
+    """The first report of a stalled init."""
+    process.wait_for("Stalled init: ")
+    process.wait_for("TUTTI_STALL_SEC sets when this is said")
+    return process.output()
+
+
+def says(process, pattern):
+    said = stall(process)
+    check(re.search(pattern, said), f"{pattern} is missing:\n{said}")
+
+
+def asked(process):
+    pid = int(re.search(r"started pid (\d+)", process.output()).group(1))
+    answer = subprocess.run([INFO, "stalls", str(pid)], capture_output=True, text=True, timeout=60, env=environment())
+    check(answer.returncode == 0, answer.stdout + answer.stderr)
+    return answer.stdout
+
+
+def of(rank, size, stage):
+    return rf"rank {rank} of {size} on host \S+, device {rank}: ncclCommInitRank has been in its stage \"{stage}\" for \d+\.\d s: "
+
+
+def a_plugin_sleeps_in_its_init():
+    with job([0, 1], 2, {0: "init-sleeps=60000", 1: "init-sleeps=60000"}) as ranks:
+        for rank in ranks:
+            expected = of(rank, 2, "network") + rf"it is in the call init of {NETWORK}, which does not return"
+            says(ranks[rank], "Stalled init: " + expected)
+            said = asked(ranks[rank])
+            check(re.search(expected, said), said)
+
+
+def a_plugin_does_not_return_from_connect():
+    with job([0, 1], 2, {0: "connect-sleeps=60000"}) as ranks:
+        says(ranks[0], "Stalled init: " + of(0, 2, "connections") + rf"it is in the call connect of {NETWORK}, device 0, which does not")
+        says(ranks[1], "Stalled init: " + of(1, 2, "connections") + r"it waits for rank 0 \(host \S+, pid \d+\): ")
+
+
+def a_connection_never_comes():
+    with job([0, 1], 2, {0: "no-connection", 1: "no-connection"}) as ranks:
+        for rank in ranks:
+            expected = (of(rank, 2, "connections") + rf"it waits for rank {1 - rank} \(host \S+, pid \d+\): .*; "
+                        rf"its last call of a plugin was (connect|accept) of {NETWORK}")
+            says(ranks[rank], "Stalled init: " + expected)
+            said = asked(ranks[rank])
+            check(re.search(expected, said), said)
+
+
+def a_rank_never_comes():
+    with job([0, 1], 3) as ranks:
+        ranks[0].wait_for("Stalled init: the bootstrap waits for rank 2 of 3: were all processes started")
+        says(ranks[1], "Stalled init: " + of(1, 3, "bootstrap") + "it waits for the root's word that all ranks have come")
+        said = asked(ranks[1])
+        check("the root's word that all ranks have come" in said, said)
+
+
+def a_rank_is_stopped():
+    with job([0, 1], 2, {1: "init-sleeps=60000"}, NCCL_DEBUG="INFO") as ranks:
+        ranks[1].wait_for("Loaded net plugin testv12")
+        os.kill(int(re.search(r"started pid (\d+)", ranks[1].output()).group(1)), signal.SIGSTOP)
+        says(ranks[0], "Stalled init: " + of(0, 2, "exchange of facts") + r"it waits for rank 1 \(host \S+, pid \d+\): allGather")
+
+
+if __name__ == "__main__":
+    main(a_plugin_sleeps_in_its_init, a_plugin_does_not_return_from_connect, a_connection_never_comes, a_rank_never_comes,
+         a_rank_is_stopped)
