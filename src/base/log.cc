@@ -17,8 +17,11 @@
 #include "base/log_settings.h"
 #include "base/never_destroyed.h"
 #include "base/standard_output.h"
+#include "base/trace.h"
 
 namespace tutti {
+
+constinit std::atomic<bool> detail::mayTrace{true};
 
 namespace {
 
@@ -105,6 +108,7 @@ int Log::parse() {
   subsys_.store(settings_.subsys, std::memory_order_relaxed);
   level = static_cast<int>(settings_.level);
   level_.store(level, std::memory_order_release);
+  detail::mayTrace.store(settings_.level >= LogLevel::Trace, std::memory_order_relaxed);
   return level;
 }
 
@@ -112,6 +116,7 @@ void Log::reset() {
   const std::lock_guard lock(mutex_);
   output_.close();
   level_.store(kUnparsed, std::memory_order_release);
+  detail::mayTrace.store(true, std::memory_order_relaxed);
 }
 
 std::string Log::stampFor(LineClass kind) const {

@@ -1,10 +1,13 @@
 // What other threads do with the engine; its own thread is in engine_loop.cc.
 #include "proxy/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/trace.h"
 
 namespace tutti::proxy {
 
@@ -138,6 +141,8 @@ void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
   group->askAt_ = now;
   group->idle_.reset();
   active_.push_back(group);
+  traceStep(kProxy, "progress engine {}: {} tasks of group {} are driven from now on", threadName_,
+            group->tasks_.size(), fmt::ptr(group));
   drivers_.wanted.store(true, std::memory_order_relaxed);
 }
 

@@ -11,6 +11,7 @@
 // after the other, and the thread sleeps without an end only after one of its own that left no group listed.
 #include "proxy/engine.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -22,6 +23,7 @@
 
 #include "base/hwloc/binding.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "proxy/task.h"
 
 namespace tutti::proxy {
@@ -227,6 +229,7 @@ ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyC
 
 /// Marked as listed still, so that holds of it cost nothing and come to nothing; add() may put it back.
 ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
+  traceStep(kProxy, "progress engine {}: group {} rests", threadName_, fmt::ptr(&group));
   group.dormant_ = true;
   return After::Rest;
 }

@@ -12,6 +12,7 @@
 
 #include "base/host.h"
 #include "base/log_settings.h"
+#include "base/trace.h"
 #include "support/log_capture.h"
 
 namespace tutti {
@@ -77,6 +78,22 @@ TEST(Log, CallLinesHaveNoDevice) {
   const LogEnv env{{"NCCL_DEBUG", "TRACE"}, {"NCCL_DEBUG_SUBSYS", "CALL"}};
   trace(kCall, "ncclX()");
   EXPECT_NE(test::capturedText().find(std::to_string(::gettid()) + " NCCL CALL ncclX()\n"), std::string::npos);
+}
+
+TEST(Log, HotPathsKnowWhetherAnybodyWantsTraces) {
+  {
+    const LogEnv env{{"NCCL_DEBUG", "INFO"}};
+    EXPECT_TRUE(tracing()) << "nobody knows yet";
+    traceStep(kNet, "not asked for");
+    EXPECT_FALSE(tracing());
+  }
+  const LogEnv env{{"NCCL_DEBUG", "TRACE"}, {"NCCL_DEBUG_SUBSYS", "NET"}};
+  traceStep(kProxy, "another subsystem");
+  traceStep(kNet, "step {}", 5);
+  EXPECT_TRUE(tracing());
+  EXPECT_NE(test::capturedText().find(" NCCL TRACE step 5\n"), std::string::npos);
+  EXPECT_EQ(test::capturedText().find("another subsystem"), std::string::npos);
+  EXPECT_EQ(test::capturedText().find("not asked for"), std::string::npos);
 }
 
 TEST(Log, LongLinesAreCutAt1024Bytes) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/enqueue/group.h"
 #include "comm/launch/device_pool.h"
@@ -28,6 +29,15 @@ void logCall(ncclComm& comm, const Op& op) {
        static_cast<int>(op.datatype), static_cast<int>(op.redOp), op.root, fmt::ptr(&comm), comm.identity.nRanks,
        fmt::ptr(op.stream));
   if (op.tag != 0) info(kColl, "{}: userProfilerTag {:#x}", apiFuncName(op.func), op.tag);
+  traceStep(kCall, "nccl{}({:x},{:x},{},{},{},{},{:x},{:x})", apiFuncName(op.func),
+            reinterpret_cast<std::uintptr_t>(op.sendbuff), reinterpret_cast<std::uintptr_t>(op.recvbuff), op.count,
+            static_cast<int>(op.datatype), static_cast<int>(op.redOp), op.root, reinterpret_cast<std::uintptr_t>(&comm),
+            reinterpret_cast<std::uintptr_t>(op.stream));
+  if (isPointToPoint(op.func)) {
+    traceStep(kP2p, "{}: opCount {:x} rank {} {} rank {} elements {} datatype {}", apiFuncName(op.func),
+              comm.progress.opCount.load(), comm.identity.rank, op.func == ApiFunc::Send ? "->" : "<-", op.root,
+              op.count, static_cast<int>(op.datatype));
+  }
   comm.progress.opCount.fetch_add(1);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "comm/launch/launch_order.h"
 #include "gpu/capture.h"
 #include "gpu/stream.h"
@@ -99,6 +100,10 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
   void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
   const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
                                                            stream, params, nullptr);
+  if (tracing()) {
+    traceStep(kColl, "launch of {} on device {}: grid {} block {} stream {}: {}", lastLaunch(), device_->ordinal(),
+              launch.grid, launch.block, fmt::ptr(stream), static_cast<int>(result));
+  }
   if (result == CUDA_SUCCESS) return {};
   return gpu::checkCu(device_->driver(), result, gpu::CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
 }

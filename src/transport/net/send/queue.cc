@@ -1,5 +1,8 @@
 #include "transport/net/send/queue.h"
 
+#include <fmt/format.h>
+
+#include "base/trace.h"
 #include "transport/net/lane/tally.h"
 
 namespace tutti::net {
@@ -20,6 +23,8 @@ Result<bool> SendQueue::post(const plugin::NetBuffer& message) {
   if (request.value() == nullptr) return stall();
   stalled_ = false;
   requests_[sent_ % kMostUnderWay] = request.value();
+  traceStep(kNet, "isend {} of connection {}: {} bytes at {}, tag {}, request {}", sent_, fmt::ptr(lane_.connection),
+            message.bytes, fmt::ptr(message.data), lane_.tag, fmt::ptr(request.value()));
   skip();
   return true;
 }
@@ -27,6 +32,8 @@ Result<bool> SendQueue::post(const plugin::NetBuffer& message) {
 Result<bool> SendQueue::oldestEnded() {
   const auto over = lane_.net->test(requests_[done_ % kMostUnderWay], {});
   if (!over.ok()) failedIn_ = "test";
+  if (over.ok() && over.value())
+    traceStep(kNet, "isend {} of connection {} is done", done_, fmt::ptr(lane_.connection));
   return over;
 }
 
