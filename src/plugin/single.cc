@@ -69,4 +69,11 @@ void reportSingleLibrary(const PluginKind& kind, const std::string& value, const
   warn("{}/Plugin: {}={} cannot be used: {}. The process goes on without it", kind.label, kind.setting, value, reason);
 }
 
+void reportClosing(const PluginKind& kind, std::string_view name) {
+  // Tools know these words.
+  const bool tuner = kind.subsystem == kTunerPlugins.subsystem;
+  info(kDestroy | kind.subsystem, "{}/Plugin: {}", kind.label,
+       tuner ? fmt::format("Closing tuner: '{}'", name) : fmt::format("Closing {} plugin {}", kind.word, name));
+}
+
 }  // namespace tutti::plugin

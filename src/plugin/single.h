@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/dl.h"
@@ -30,6 +31,9 @@ SingleLibrary openSingleLibrary(const PluginKind& kind, const std::string& value
 /// Says how loading ended: which library was loaded, or is unsupported; a WARN, with the reason, where the user has
 /// named one that cannot be used.
 void reportSingleLibrary(const PluginKind& kind, const std::string& value, const SingleLibrary& opened, bool supported);
+
+/// Says that a plugin, of that name, is closed.
+void reportClosing(const PluginKind& kind, std::string_view name);
 
 /// The plugin of one kind that all communicators of a process share. It is loaded for the first one that takes it, and
 /// closed when the last has given it back; what cannot be loaded is not tried again. `Plugin` has name(), and must not
@@ -66,7 +70,7 @@ class SinglePlugin {
     Holder& operator=(const Holder&) = delete;
     ~Holder() {
       if (plugin == nullptr) return;
-      info(kDestroy | kind.subsystem, "{}/Plugin: Closing {} plugin {}", kind.label, kind.word, plugin->name());
+      reportClosing(kind, plugin->name());
     }
 
     const PluginKind kind;

@@ -120,7 +120,7 @@ ROOMS = {
         },
     },
     "plugin": {
-        "for": "networks behind one interface, settings behind another: plugins of all versions, found, loaded, adapted",
+        "for": "networks, tuners and settings behind interfaces: plugins of all versions, found, loaded, adapted",
         "may": {"base": {}},
     },
     "proxy": {

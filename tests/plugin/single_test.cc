@@ -1,0 +1,106 @@
+// Which library the one plugin of a kind comes from, and how long it stays; with tuners as the kind.
+#include "plugin/single.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "plugin/tuner.h"
+#include "plugin/tuner_fixture.h"
+#include "support/log_capture.h"
+#include "support/scoped_log.h"
+
+namespace tutti::test {
+namespace {
+
+using Tuners = plugin::SinglePlugin<plugin::TunerPlugin>;
+
+std::string folder() {
+  const std::string path = tunerPath(2);
+  return path.substr(0, path.rfind('/'));
+}
+
+/// The network's library, for one test.
+class NetLibrary {
+ public:
+  explicit NetLibrary(const std::string& file) { plugin::rememberNetLibrary(file); }
+  NetLibrary(const NetLibrary&) = delete;
+  ~NetLibrary() { plugin::rememberNetLibrary(""); }
+};
+
+TEST(SinglePlugin, FollowsTheRulesOfLoading) {
+  const std::string lib3 = tunerPath(3);
+  const std::string lib5 = tunerPath(5);
+  const std::string none = folder() + "/libno-net.so";
+  const struct {
+    std::string value;
+    std::string net;   // library of the network; "": none
+    const char* name;  // of the tuner; "": there is none
+    const char* line;
+    bool warns;
+  } rows[] = {
+      {"", "", "", "TUNER/Plugin: Could not find: libnccl-tuner.so", false},
+      {"none", lib5, "", "", false},
+      {"NONE", lib5, "", "", false},
+      {"testv3", "", "tunerv3", "TUNER/Plugin: Using tunerv3 (v3)", false},
+      {"libnccl-tuner-testv3.so", "", "tunerv3", "Successfully loaded external tuner plugin ", false},
+      {lib3, lib5, "tunerv3", "ncclOsDlsym(ncclTunerPlugin_v5) failed: ", false},
+      {"static_plugin", lib3, "inProgram", "TUNER/Plugin: Using inProgram (v5)", false},
+      {"", lib5, "tunerv5", "TUNER/Plugin: Using tunerv5 (v5)", false},
+      {"nowhere", lib5, "tunerv5", "TUNER/Plugin: Could not find: nowhere libnccl-tuner-nowhere.so", false},
+      {"", "STATIC_PLUGIN", "inProgram", "TUNER/Plugin: Using inProgram (v5)", false},
+      {"nowhere", "", "", "NCCL_TUNER_PLUGIN=nowhere cannot be used: not found: nowhere libnccl-tuner-nowhere.so. The",
+       true},
+      {"nowhere", none, "", "NCCL_TUNER_PLUGIN=nowhere cannot be used", true},
+      {"", none, "", "", false},
+      {none, lib5, "", "libno-net.so is unsupported", true},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE("\"" + row.value + "\" beside \"" + row.net + "\"");
+    const ScopedLog log("INFO");
+    const std::size_t before = capturedText().size();
+    const auto wasLogged = [before](const std::string& text) {
+      return capturedText().find(text, before) != std::string::npos;
+    };
+    const NetLibrary net(row.net);
+    if (row.warns) allowLog("The process goes on without it");
+    Tuners tuners(plugin::kTunerPlugins, plugin::findTuner);
+    {
+      const auto tuner = tuners.take(row.value);
+      EXPECT_EQ(tuner == nullptr ? "" : std::string(tuner->name()), row.name);
+    }
+    EXPECT_TRUE(wasLogged(row.line)) << capturedText();
+    EXPECT_EQ(wasLogged("The process goes on without it"), row.warns);
+    const bool own = row.net.empty() && *row.name != '\0';
+    if (!row.net.empty() && row.value.find("testv3") == std::string::npos) {
+      EXPECT_EQ(wasLogged("Successfully loaded"), row.value == "static_plugin") << "the network's is not announced";
+    }
+    EXPECT_EQ(own, own && wasLogged(std::string("TUNER/Plugin: Closing tuner: '") + row.name + "'"));
+  }
+}
+
+TEST(SinglePlugin, IsOneForAllAndGoesWithTheLast) {
+  Tuners tuners(plugin::kTunerPlugins, plugin::findTuner);
+  EXPECT_FALSE(tunerIsLoaded(4));
+  auto first = tuners.take("testv4");
+  ASSERT_NE(first, nullptr);
+  auto second = tuners.take("testv4");
+  EXPECT_EQ(first, second);
+  first.reset();
+  EXPECT_TRUE(tunerIsLoaded(4));
+  second.reset();
+  EXPECT_FALSE(tunerIsLoaded(4));
+  EXPECT_NE(tuners.take("testv4"), nullptr) << "and may come back";
+  EXPECT_FALSE(tunerIsLoaded(4));
+}
+
+TEST(SinglePlugin, DoesNotTryAgainWhatCouldNotBeLoaded) {
+  allowLog("The process goes on without it");
+  Tuners tuners(plugin::kTunerPlugins, plugin::findTuner);
+  EXPECT_EQ(tuners.take("nowhere"), nullptr);
+  EXPECT_EQ(tuners.take("testv4"), nullptr);
+  EXPECT_FALSE(tunerIsLoaded(4));
+}
+
+}  // namespace
+}  // namespace tutti::test
