@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/agreement/peer_table.h"
 #include "comm/tuning/model.h"
+#include "comm/tuning/speeds.h"
 #include "comm/tuning/tuning.h"
 #include "topo/channels/costs.h"
 #include "topo/channels/graph_agreement.h"

@@ -48,6 +48,7 @@ bool giveUp(ncclComm& comm, std::string_view why) {
   ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
   if (comm.membership.family) comm.membership.family->forget(comm);
+  comm.parts.leaveTuner();
   const bool called = comm.graphs.any();
   if (!called) comm.parts.stopProgress();
   comm.parts.relays.reset();
@@ -151,6 +152,8 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   if (inPeace) beginParting(*comm, lastOfFamily);
   ignoringShortage([comm] { sayGoodbye(*comm); });
   if (inPeace) awaitParted(*comm, lastOfFamily);
+  // Before any other part is freed, and at once even where graphs keep the rest.
+  comm->parts.leaveTuner();
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

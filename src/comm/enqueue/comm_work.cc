@@ -95,6 +95,7 @@ Status CommWork::plan() {
   pass_.emplace(comm_->gate);
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
+  if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
   TRY(kept_->planner.plan(*parts.planning, kept_->ops, kept_->plan));
   if (comm_->identity.rank == 0) logDecisions(*parts.planning, kept_->plan);
   parts.channels->findMissing(kept_->plan, kept_->missing);

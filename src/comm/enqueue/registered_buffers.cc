@@ -106,6 +106,25 @@ Status registerForGraph(ncclComm& comm, Plan& plan, const Takers& takers, const 
 
 }  // namespace
 
+Status tellRegistered(const ncclComm& comm, std::span<Op> ops) {
+  const Registrations& registrations = *comm.registrations;
+  const gpu::Device& device = *comm.parts.device->device;
+  ASSIGN(const gpu::ContextGuard guard, device.enter());
+  for (Op& op : ops) {
+    if (isMessageFunc(op.func)) continue;
+    ASSIGN(const gpu::CaptureState capture, gpu::captureState(device.driver(), op.stream));
+    const std::size_t block = op.count * datatypeBytes(op.datatype);
+    const std::size_t all = block * static_cast<std::size_t>(comm.identity.nRanks);
+    const auto covered = [&](const void* data, std::size_t bytes) {
+      return registrations.cover(reinterpret_cast<std::uintptr_t>(data), bytes, 0);
+    };
+    op.registered = (capture.capturing && registersGraphs(comm)) ||
+                    (covered(op.sendbuff, op.func == ApiFunc::ReduceScatter ? all : block) &&
+                     covered(op.recvbuff, op.func == ApiFunc::AllGather ? all : block));
+  }
+  return {};
+}
+
 Status markRegistered(ncclComm& comm, Plan& plan) {
   if (plan.launches.empty()) return {};
   const Takers takers{.network = sendsRegistered(comm) && comm.parts.channels->driven(),

@@ -1,13 +1,20 @@
 // Which works of a plan send from registered memory: their kernels may offer it to networks that have to know it.
 #pragma once
 
+#include <span>
+
 #include "base/status.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
+struct Op;
 struct Plan;
+
+/// Says of each collective whether both its buffers are registered (Op::registered): for tuner plugins. As below, a
+/// capture counts as registered. Errors: the driver's.
+Status tellRegistered(const ncclComm& comm, std::span<Op> ops);
 
 /// Marks them (KernelArgs::registered), right before the plan is launched: what is registered changes. Where the plan
 /// goes into a CUDA graph, the allocations that its operations use count as registered as long as the graph lives,

@@ -31,6 +31,7 @@
 #include "comm/init/peer_stage.h"
 #include "comm/init/planning_stage.h"
 #include "comm/init/transport_stage.h"
+#include "comm/init/tuner_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
@@ -156,6 +157,7 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitSt
   TRY(connectRings(comm));
   stall.enter("collNet");
   TRY(joinCollNet(comm, graphs));
+  TRY(joinTuner(comm));
   clock.book(Stage::Connections);
   stall.enter("end");
   TRY(beginWatch(comm));

@@ -64,6 +64,7 @@ struct Op {
   int root = 0;                 ///< root, or the peer of Send and Recv
   CUstream_st* stream = nullptr;
   Reduction reduction{};              ///< filled by enqueue()
+  bool registered = false;            ///< its buffers are; filled where a tuner plugin wants to know
   CallOptions options{};              ///< of ncclCollConfig_t, as the next two
   CUevent_st* launchEvent = nullptr;  ///< recorded before the first kernel of the group; null: none
   std::uint64_t tag = 0;              ///< for tools

@@ -77,7 +77,7 @@ Status CollectivePlanner::decide(std::span<const Op> ops) {
     if (!isCarriedOut(op)) continue;
     Decision decision;
     decision.request = requestFor(op, inGroup);
-    ASSIGN(decision.choice, chooseCollective(context_->tuning, decision.request));
+    ASSIGN(decision.choice, chooseCollective(context_->tuning, decision.request, context_->tuner.get()));
     kernelOf_.push_back(kernelFor(decision));
     kernels_[kernelOf_.back()].bytes += decision.request.bytes;
     plan_->decisions.push_back(decision);
@@ -104,6 +104,7 @@ Request CollectivePlanner::requestFor(const Op& op, unsigned inGroup) const {
       op.count * device::typeBytes(op.datatype) * (blocks ? static_cast<std::uint64_t>(context_->nRanks()) : 1);
   request.inGroup = inGroup;
   request.options = op.options;
+  request.registered = op.registered;
   return request;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/plan/message_channels.h"
@@ -12,13 +13,16 @@
 
 namespace tutti::comm {
 
+class TunerAdvice;
+
 /// Facts about the communicator that the planner needs. Equal on all ranks but for `rank`.
 struct PlanContext {
   int rank = 0;
   Tuning tuning;
   MessageLimits messages;
-  std::vector<int> nodes;  ///< number of each rank's node; empty: all are on one
-  int mostPerGroup = 8;    ///< ranks of a group in the order of messages, see MessageSchedule
+  std::vector<int> nodes;              ///< number of each rank's node; empty: all are on one
+  int mostPerGroup = 8;                ///< ranks of a group in the order of messages, see MessageSchedule
+  std::shared_ptr<TunerAdvice> tuner;  ///< asked about every collective; null: there is no tuner plugin
 
   int nRanks() const { return tuning.input.ranks.nRanks; }
   unsigned nChannels() const { return tuning.input.nChannels; }

@@ -50,10 +50,11 @@ void logDecisions(const PlanContext& context, const Plan& plan) {
     const char* name = device::funcName(d.request.func);
     info(kTuning, "{}: {} Bytes: weighed {}", name, d.request.bytes, describeCandidates(context.tuning, d.request));
     info(kTuning,
-         "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, quickest with "
+         "{}: {} Bytes -> Algo {} proto {} channel{{Lo..Hi}}={{{}..{}}} threads {} chunk {}, {} "
          "{:.1f} us",
          name, d.request.bytes, logName(d.choice.algorithm), logName(d.choice.protocol), d.channelLo, d.channelHi,
-         d.choice.nThreads, d.choice.chunkBytes, d.choice.microseconds);
+         d.choice.nThreads, d.choice.chunkBytes,
+         d.choice.byPlugin ? "by the tuner plugin; the model expects" : "quickest with", d.choice.microseconds);
   }
   for (const PlannedLaunch& launch : plan.launches) {
     if (launch.func == device::Func::SendRecv) logMessages(launch);

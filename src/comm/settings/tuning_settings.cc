@@ -56,6 +56,7 @@ std::optional<ThreadThresholds> thresholdsFrom(std::string_view text) {
 TuningSettings tuningSettingsFrom(const Params& params) {
   const Params::Tuning& from = params.tuning;
   TuningSettings settings;
+  settings.plugin = from.plugin;
   settings.pat = static_cast<int>(from.patEnable);
   settings.nThreads = threadsFrom("NCCL_NTHREADS", from.nThreads, 64);
   settings.ll128Threads = threadsFrom("NCCL_LL128_NTHREADS", from.ll128Threads, 160);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -20,6 +21,7 @@ struct TuningFilter;
 
 /// A value; constant for the life of a communicator. All of it must be equal on all ranks.
 struct TuningSettings {
+  std::string plugin;                ///< NCCL_TUNER_PLUGIN; "": what is found under the usual name
   int pat = 2;                       ///< NCCL_PAT_ENABLE: 0 never, 1 wherever allowed, 2 where it pays
   int nThreads = 0;                  ///< of a block; 0: what suits the world
   int ll128Threads = 0;              ///< the same for LL128

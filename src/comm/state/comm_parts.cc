@@ -40,6 +40,10 @@ void CommParts::leaveCollNet() {
   if (collNet) collNet->close();
 }
 
+void CommParts::leaveTuner() {
+  if (planning) planning->tuner.reset();
+}
+
 const proxy::ProgressTask* CommParts::collNetTask() const {
   return collNet ? collNet->task() : nullptr;
 }

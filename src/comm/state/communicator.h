@@ -113,6 +113,8 @@ struct CommParts {
   const proxy::ProgressTask* collNetTask() const;
   /// No collective runs in the network any more; see CommCollNet::close().
   void leaveCollNet();
+  /// Nothing is planned any more: the tuner plugin, if there is one, hears that it is not asked again.
+  void leaveTuner();
 
   std::unique_ptr<bootstrap::Bootstrap> bootstrap;
   std::shared_ptr<PooledDevice> device;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <string>
 
-#include "base/log.h"
+#include "comm/tuning/advice.h"
+#include "comm/tuning/constants.h"
 #include "comm/tuning/costs.h"
-#include "comm/tuning/log.h"
 #include "comm/tuning/model.h"
+#include "comm/tuning/refusals.h"
 #include "device/collnet_cut.h"
 #include "device/kernels/kernel_name.h"
 
@@ -48,6 +48,11 @@ unsigned usableChannels(const TuningInput& input) {
   return std::max(1U, std::min(input.nChannels, input.policy.maxChannels));
 }
 
+/// Collectives of a group that a channel works off one after another.
+unsigned perPipelineOf(const Tuning& tuning, const Request& request) {
+  return divideUp(std::max(request.inGroup, 1U), usableChannels(tuning.input));
+}
+
 double treeEfficiency(const Tuning& tuning, device::Protocol protocol, std::uint64_t bytes) {
   if (tuning.input.policy.world == device::World::Host) return 1;
   const std::uint64_t units = bytes / 64;
@@ -57,11 +62,12 @@ double treeEfficiency(const Tuning& tuning, device::Protocol protocol, std::uint
 }
 
 /// The latency of a candidate on the software GPU, where hops of little data are cheap.
-double hostLatency(const Cost& cost, const Candidate& candidate, std::uint64_t bytes) {
+double hostLatency(const Tuning& tuning, const Cost& cost, const Candidate& candidate, std::uint64_t bytes) {
   if (candidate.protocol != device::Protocol::Simple || isMesh(candidate.algorithm) || bytes > costs::kHostShortBytes) {
     return cost.latencyUs;
   }
-  const double base = costs::kHostGraph[static_cast<std::size_t>(device::Protocol::Simple)].base;
+  const auto& ofAlgorithm = constantsOf(tuning.input).base[static_cast<std::size_t>(candidate.algorithm)];
+  const double base = ofAlgorithm[static_cast<std::size_t>(device::Protocol::Simple)];
   return base + (cost.latencyUs - base) * costs::kHostShortHop;
 }
 
@@ -82,7 +88,7 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
                                  [static_cast<std::size_t>(candidate.protocol)];
   const bool ring = candidate.algorithm == device::Algorithm::Ring;
   const bool onHost = in.policy.world == device::World::Host;
-  double latency = onHost ? hostLatency(cost, candidate, request.bytes) : cost.latencyUs;
+  double latency = onHost ? hostLatency(tuning, cost, candidate, request.bytes) : cost.latencyUs;
   double bandwidth = onHost ? hostBandwidth(tuning, cost, candidate, request) : cost.bandwidth;
   if (candidate.algorithm == device::Algorithm::Tree)
     bandwidth *= treeEfficiency(tuning, candidate.protocol, request.bytes);
@@ -93,7 +99,7 @@ void estimate(const Tuning& tuning, const Request& request, Candidate& candidate
       request.func == device::Func::AllReduce && perStep >= 64) {
     latency *= in.ranks.computeCapability < 80 ? 1.9 : 1.4;
   }
-  const unsigned perPipeline = divideUp(std::max(request.inGroup, 1U), usableChannels(in));
+  const unsigned perPipeline = perPipelineOf(tuning, request);
   candidate.latencyUs = latency * (ring ? perPipeline : divideUp(perPipeline, kCollectivesPerBatch));
   const double transfer = bandwidth > 0 ? static_cast<double>(request.bytes) / (1000 * bandwidth) : 0;
   candidate.microseconds = candidate.latencyUs + transfer;
@@ -136,14 +142,15 @@ void cutCollNet(const TuningInput& in, const Request& request, Choice& choice) {
   choice.stepsPerChunk = 1;
 }
 
-/// Fewer channels, then fewer threads, the less there is to do for each.
-void shape(const Tuning& tuning, const Request& request, Choice& choice) {
+/// Fewer channels, unless a plugin wants so many, then fewer threads, the less there is to do for each.
+void shape(const Tuning& tuning, const Request& request, unsigned wantedChannels, Choice& choice) {
   const TuningInput& in = tuning.input;
   const std::uint64_t perThread = threadThreshold(in, choice.algorithm, choice.protocol);
   const CallOptions& options = request.options;
-  const unsigned most =
+  unsigned most =
       options.maxChannels > 0 ? std::min<unsigned>(options.maxChannels, usableChannels(in)) : usableChannels(in);
-  const unsigned least = std::clamp<unsigned>(options.minChannels, 1, most);
+  unsigned least = std::clamp<unsigned>(options.minChannels, 1, most);
+  if (wantedChannels > 0) least = most = std::clamp(wantedChannels, least, most);
   choice.nChannels = most;
   choice.nThreads = mostThreads(in, choice.algorithm, choice.protocol);
   const auto tooLittle = [&] { return request.bytes < std::uint64_t{choice.nChannels} * choice.nThreads * perThread; };
@@ -164,14 +171,23 @@ std::uint64_t pipelineDepth(const RankFacts& ranks, device::Func func, device::A
   return chain && n > 1 ? n - 1 : 0;
 }
 
+device::ChunkShape fullChunk(const TuningInput& in, const Request& request, const Choice& choice) {
+  const device::ConnKind kind = isMesh(choice.algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph;
+  const std::uint32_t slot = in.slotBytes[static_cast<std::size_t>(kind)][static_cast<std::size_t>(choice.protocol)];
+  return device::chunkShape(request.func, choice.algorithm, choice.protocol, slot);
+}
+
+/// What a tuner plugin may make of a chunk at most.
+std::uint32_t mostChunk(const TuningInput& in, const Request& request, const Choice& choice) {
+  return isCollNet(choice.algorithm) ? in.collNet.slotBytes : fullChunk(in, request, choice).chunkBytes;
+}
+
 /// A pipeline of d ranks takes d - 1 chunks of time before the last sees the first byte: the less there is to move,
 /// the smaller the chunk.
 void cut(const Tuning& tuning, const Request& request, Choice& choice) {
   const TuningInput& in = tuning.input;
-  const device::ConnKind kind = isMesh(choice.algorithm) ? device::ConnKind::Mesh : device::ConnKind::Graph;
   const auto p = static_cast<std::size_t>(choice.protocol);
-  const std::uint32_t slot = in.slotBytes[static_cast<std::size_t>(kind)][p];
-  const device::ChunkShape full = device::chunkShape(request.func, choice.algorithm, choice.protocol, slot);
+  const device::ChunkShape full = fullChunk(in, request, choice);
   choice.chunkBytes = full.chunkBytes;
   choice.stepsPerChunk = full.stepsPerChunk;
   const std::uint64_t depth = pipelineDepth(in.ranks, request.func, choice.algorithm);
@@ -196,40 +212,6 @@ device::PairMethod pairWayFor(const TuningInput& in, const Request& request, con
   const bool inPlace = in.stepsInPlace != 0 && choice.protocol == device::Protocol::Simple;
   if (inPlace && request.bytes > kMostBesideInPlace) return device::PairMethod::InPlace;
   return request.bytes <= kMostOverNetwork ? device::PairMethod::Exchange : device::PairMethod::Ring;
-}
-
-Status nothingSelected(const Tuning& tuning, const Request& request) {
-  Request free = request;
-  free.options.selection = {};
-  return fail(
-      ncclInvalidArgument,
-      "{}: nothing of what algSelection allows for this call is possible with datatype {} and operator {} here. "
-      "Weighed: {}. Without algSelection: {}",
-      device::funcName(request.func), device::typeName(request.type), device::devOpName(request.op),
-      describeCandidates(tuning, request), describeCandidates(tuning, free));
-}
-
-/// Who asks for CollNet, and for nothing else, wants to know why there is none.
-std::string whyNoCollNet(const Tuning& tuning, const Request& request) {
-  const auto& allowed = tuning.input.filter.algorithms[static_cast<std::size_t>(request.func)];
-  const auto asks = [&](device::Algorithm algorithm) {
-    return tuning.input.filter.restricted() && allowed[static_cast<std::size_t>(algorithm)] != Permission::No;
-  };
-  const bool asked = asks(device::Algorithm::CollNetDirect) || asks(device::Algorithm::CollNetChain);
-  return asked && !tuning.input.collNet.why.empty() ? ". " + tuning.input.collNet.why : "";
-}
-
-Status nothingLeft(const Tuning& tuning, const Request& request) {
-  if (request.options.selection.given() && request.options.selection.forced) return nothingSelected(tuning, request);
-  const TuningFilter& filter = tuning.input.filter;
-  const ncclResult_t code = filter.restricted() ? ncclInvalidUsage : ncclInternalError;
-  return fail(code,
-              "No algorithm/protocol available for function {} with datatype {} and operator {}. NCCL_ALGO was "
-              "set to {}, NCCL_PROTO to {}. Weighed: {}{}",
-              device::funcName(request.func), device::typeName(request.type), device::devOpName(request.op),
-              filter.algoText.empty() ? "nothing" : filter.algoText,
-              filter.protoText.empty() ? "nothing" : filter.protoText, describeCandidates(tuning, request),
-              whyNoCollNet(tuning, request));
 }
 
 }  // namespace
@@ -263,45 +245,65 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
 
 namespace {
 
-std::optional<Candidate> quickest(const Tuning& tuning, const Request& request) {
+std::optional<Candidate> quickest(const std::array<Candidate, kCandidates>& table) {
   std::optional<Candidate> best;
-  for (const Candidate& candidate : weigh(tuning, request)) {
+  for (const Candidate& candidate : table) {
     if (candidate.verdict != Verdict::Possible) continue;
     if (!best || candidate.microseconds < best->microseconds) best = candidate;
   }
   return best;
 }
 
+/// The best of all, by the model and the plugin; sets the times of `choice`. The plugin's number of channels, 0: none.
+Result<unsigned> takeBest(const Tuning& tuning, const Request& request, TunerAdvice* advice, Choice& choice) {
+  auto table = weigh(tuning, request);
+  std::optional<Candidate> best = quickest(table);
+  if (!best && request.options.selection.given() && !request.options.selection.forced) {
+    Request free = request;
+    free.options.selection = {};
+    table = weigh(tuning, free);
+    best = quickest(table);
+  }
+  if (!best) return nothingLeft(tuning, request);
+  unsigned nChannels = 0;
+  if (advice != nullptr) {
+    ASSIGN(const AdvisedChoice advised, adviseOn(*advice, request, perPipelineOf(tuning, request), table, *best));
+    if (!advised.best) return forbidden(tuning, request, advice->name());
+    best = advised.best;
+    choice.byPlugin = advised.changed;
+    nChannels = advised.nChannels;
+  }
+  choice.algorithm = best->algorithm;
+  choice.protocol = best->protocol;
+  choice.latencyUs = best->latencyUs;
+  choice.microseconds = best->microseconds;
+  return nChannels;
+}
+
 }  // namespace
 
-Result<Choice> chooseCollective(const Tuning& tuning, const Request& request) {
+Result<Choice> chooseCollective(const Tuning& tuning, const Request& request, TunerAdvice* advice) {
+  const TuningInput& in = tuning.input;
   Choice choice;
-  if (tuning.input.ranks.nRanks > 1) {
-    std::optional<Candidate> best = quickest(tuning, request);
-    if (!best && request.options.selection.given() && !request.options.selection.forced) {
-      Request free = request;
-      free.options.selection = {};
-      best = quickest(tuning, free);
-    }
-    if (!best) return nothingLeft(tuning, request);
-    choice.algorithm = best->algorithm;
-    choice.protocol = best->protocol;
-    choice.latencyUs = best->latencyUs;
-    choice.microseconds = best->microseconds;
+  unsigned wantedChannels = 0;
+  if (in.ranks.nRanks > 1) {
+    ASSIGN(wantedChannels, takeBest(tuning, request, advice, choice));
   } else if (!kernelOf(tuning)(request.func, choice.algorithm, choice.protocol, request.op, request.type)) {
     return nothingLeft(tuning, request);
   }
   if (isCollNet(choice.algorithm)) {
-    shapeCollNet(tuning.input, choice);
-    cutCollNet(tuning.input, request, choice);
-    return choice;
+    shapeCollNet(in, choice);
+    cutCollNet(in, request, choice);
+  } else {
+    shape(tuning, request, wantedChannels, choice);
+    cut(tuning, request, choice);
+    choice.pairMethod = pairWayFor(in, request, choice);
   }
-  shape(tuning, request, choice);
-  cut(tuning, request, choice);
-  choice.pairMethod = pairWayFor(tuning.input, request, choice);
   if (choice.pairMethod == device::PairMethod::InPlace) {
-    choice.chunkBytes = tuning.input.inPlaceStep * tuning.input.stepsInPlace;
-    choice.stepsPerChunk = tuning.input.stepsInPlace;
+    choice.chunkBytes = in.inPlaceStep * in.stepsInPlace;
+    choice.stepsPerChunk = in.stepsInPlace;
+  } else if (advice != nullptr && in.ranks.nRanks > 1) {
+    TRY(adviseChunk(*advice, request, mostChunk(in, request, choice), choice));
   }
   return choice;
 }

@@ -19,6 +19,7 @@ struct Request {
   std::uint64_t bytes = 0;  ///< of the larger side: the vector, or all ranks' blocks together
   unsigned inGroup = 1;     ///< collectives that are planned together with this one, itself included
   CallOptions options{};
+  bool registered = false;  ///< its buffers are, for all that is known here; only tuner plugins are told
 };
 
 /// How an operation runs.
@@ -30,9 +31,12 @@ struct Choice {
   std::uint32_t chunkBytes = 0;  ///< of content, a multiple of device::kGrainBytes
   device::PairMethod pairMethod = device::PairMethod::Ring;
   std::uint8_t stepsPerChunk = 1;
+  bool byPlugin = false;    ///< a tuner plugin's table has decided
   double latencyUs = 0;     ///< of microseconds, the part that does not depend on bytes
-  double microseconds = 0;  ///< estimate for the whole operation
+  double microseconds = 0;  ///< the model's estimate for the whole operation
 };
+
+class TunerAdvice;
 
 /// One line of the table that was weighed.
 struct Candidate {
@@ -50,8 +54,9 @@ std::array<Candidate, kCandidates> weigh(const Tuning& tuning, const Request& re
 
 /// The quickest of them; ties go to the lower algorithm, then the lower protocol. ncclInvalidArgument where nothing of
 /// what the call selects is possible, with what would be; ncclInvalidUsage where NCCL_ALGO and NCCL_PROTO leave nothing
-/// for the function; ncclInternalError where nothing is left without them.
-Result<Choice> chooseCollective(const Tuning& tuning, const Request& request);
+/// for the function; ncclInternalError where nothing is left without them. `advice`: a tuner plugin that is asked, and
+/// may then decide (comm/tuning/advice.h); its errors. Null: there is none.
+Result<Choice> chooseCollective(const Tuning& tuning, const Request& request, TunerAdvice* advice = nullptr);
 
 /// What `input.thresholds` come to, as applied.
 std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "comm/tuning/constants.h"
 #include "comm/tuning/costs.h"
 #include "device/kernels/kernel_name.h"
 #include "topo/channels/costs.h"
@@ -72,11 +73,13 @@ class GpuModel {
   explicit GpuModel(const TuningInput& input)
       : in_(input),
         facts_(costFactsOf(input)),
-        table_(topo::costTable(facts_, {.ring = input.speeds.ring,
-                                        .tree = input.speeds.tree,
-                                        .pat = input.speeds.pat,
-                                        .collNetChain = input.collNet.chainSpeed,
-                                        .collNetDirect = input.collNet.directSpeed})),
+        table_(topo::costTable(facts_,
+                               {.ring = input.speeds.ring,
+                                .tree = input.speeds.tree,
+                                .pat = input.speeds.pat,
+                                .collNetChain = input.collNet.chainSpeed,
+                                .collNetDirect = input.collNet.directSpeed},
+                               constantsOf(input))),
         n_(input.ranks.nRanks),
         m_(input.ranks.nNodes) {}
 
@@ -124,12 +127,14 @@ class GpuModel {
   Cost mesh(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
     const auto p = static_cast<std::size_t>(protocol);
     const auto link = facts_.nvlink ? topo::costs::kNvlink : topo::costs::kPci;
-    const double most = topo::mostLlBandwidth(facts_);
+    const topo::costs::Constants& constants = constantsOf(in_);
+    constexpr auto kRing = static_cast<std::size_t>(device::Algorithm::Ring);
+    const double most = topo::mostLlBandwidth(facts_, constants);
     const double total = protocol == device::Protocol::LL ? std::min(most, in_.speeds.mesh * 0.5) : in_.speeds.mesh;
     const bool twice = algorithm == device::Algorithm::Direct && func == device::Func::AllReduce;
     const double shots = twice ? 2 : 1;
     const double latency =
-        topo::costs::kRingBase[p] + shots * (topo::costs::kRingHop[link][p] + (n_ - 1) * costs::kMeshPeer);
+        constants.base[kRing][p] + shots * (constants.hop[link][kRing][p] + (n_ - 1) * costs::kMeshPeer);
     const double sent = algorithm == device::Algorithm::OneShot ? n_ - 1 : shots * (n_ - 1) / n_;
     return {latency, total / sent};
   }
@@ -145,7 +150,8 @@ class GpuModel {
 class HostModel {
  public:
   explicit HostModel(const TuningInput& input)
-      : n_(input.ranks.nRanks),
+      : constants_(constantsOf(input)),
+        n_(input.ranks.nRanks),
         m_(input.ranks.nNodes),
         locals_(input.collNet.mostLocals),
         heads_(input.collNet.heads) {}
@@ -153,10 +159,14 @@ class HostModel {
   Cost cost(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
     const auto p = static_cast<std::size_t>(protocol);
     const costs::HostCost& c = isMesh(algorithm) ? costs::kHostMesh[p] : costs::kHostGraph[p];
+    // tutti's own algorithms are in no plugin's table: their latencies are a ring's.
+    const auto row = static_cast<std::size_t>(isMesh(algorithm) ? device::Algorithm::Ring : algorithm);
+    const double base = constants_.base[row][p];
+    const double hop = constants_.hop[topo::costs::kPci][row][p];
     const double shots = isMesh(algorithm) ? hops(func, algorithm) : 0;
     const double touched =
         protocol == device::Protocol::Simple ? pulledTouches(func, algorithm) : touches(func, algorithm);
-    return {c.base + hops(func, algorithm) * c.hop + shots * (n_ - 1) * c.peer, c.touch / touched};
+    return {base + hops(func, algorithm) * hop + shots * (n_ - 1) * c.peer, c.touch / touched};
   }
 
  private:
@@ -226,6 +236,7 @@ class HostModel {
     return 2;
   }
 
+  const topo::costs::Constants& constants_;
   double n_;
   double m_;
   double locals_;
@@ -308,29 +319,6 @@ Tuning makeTuning(TuningInput input) {
     }
   }
   return tuning;
-}
-
-Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed) {
-  const topo::costs::Generation generation = topo::costs::generationOf(ranks.computeCapability);
-  const bool nvlink = ranks.path == PathClass::NVLink;
-  const double total = nvlink ? costs::kNvlinkTotal[generation] : costs::kPciTotal[generation];
-  const double channels = std::max(nChannels, 1U);
-  topo::GraphSpeed graph;
-  graph.intra = std::min(total / channels, costs::kPerBlock[generation]);
-  if (ranks.nNodes > 1) graph.inter = std::min(graph.intra, costs::kNetworkTotal / channels);
-  const double share = nvlink ? costs::kMeshNvlinkShare : costs::kMeshPciShare;
-  return {.ring = graph, .tree = graph, .pat = graph, .mesh = meshed ? total * share : 0};
-}
-
-Speeds knownSpeeds(const RankFacts& ranks, const topo::GraphSpeeds& graphs, unsigned nChannels, bool meshed) {
-  Speeds speeds{.ring = graphs.ring, .tree = graphs.tree, .pat = graphs.pat};
-  // A search that found no path to a NIC says so, but nodes may still be joined.
-  for (topo::GraphSpeed* graph : {&speeds.ring, &speeds.tree, &speeds.pat}) {
-    if (ranks.nNodes > 1 && graph->inter <= 0) graph->inter = costs::kUnknownNetwork;
-  }
-  const double share = ranks.path == PathClass::NVLink ? costs::kMeshNvlinkShare : costs::kMeshPciShare;
-  if (meshed) speeds.mesh = speeds.ring.intra * speeds.ring.lanes(nChannels) * share;
-  return speeds;
 }
 
 bool ll128IsSafe(const RankFacts& ranks, int highestComputeCapability, bool netKeepsOrder) {

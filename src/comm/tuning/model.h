@@ -4,10 +4,6 @@
 #include "comm/tuning/call_options.h"
 #include "comm/tuning/tuning.h"
 
-namespace tutti::topo {
-struct GraphSpeeds;
-}
-
 namespace tutti::comm {
 
 /// Whether a combination can be had for a call that selects it, and else why not. `selection` may select nothing.
@@ -16,13 +12,6 @@ Verdict verdictOf(const TuningInput& input, device::Func func, device::Algorithm
 
 /// Fills the tables. Never fails: a communicator for which nothing is left fails at its first operation.
 Tuning makeTuning(TuningInput input);
-
-/// Speeds to assume while nobody has searched the topology. `meshed`: P2P connects every pair of ranks. Algorithms
-/// without connections have to be set to 0 by the caller.
-Speeds assumedSpeeds(const RankFacts& ranks, unsigned nChannels, bool meshed);
-
-/// Speeds that the graphs of all nodes give. The links of the ring are taken to serve the Mesh as well.
-Speeds knownSpeeds(const RankFacts& ranks, const topo::GraphSpeeds& graphs, unsigned nChannels, bool meshed);
 
 /// Whether LL128 may run without being asked for. Links within a node: NVLink, or memory of one device; between nodes:
 /// the network writes in order (`netKeepsOrder`). All GPUs of one compute capability, or none below 9.0; and none

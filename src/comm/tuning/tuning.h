@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "comm/tuning/collnet_facts.h"
 #include "comm/tuning/filter.h"
@@ -16,6 +17,7 @@
 #include "device/policy.h"
 #include "device/work.h"
 #include "nccl.h"
+#include "topo/channels/costs_constants.h"
 #include "topo/channels/graph_speed.h"
 
 namespace tutti::comm {
@@ -57,7 +59,8 @@ struct TuningInput {
   ThreadThresholds thresholds;                 ///< NCCL_THREAD_THRESHOLDS
   CollNetFacts collNet;
   TuningFilter filter;
-  KernelFilter kernelExists = nullptr;  ///< null: device::kernelExists()
+  KernelFilter kernelExists = nullptr;              ///< null: device::kernelExists()
+  std::optional<topo::costs::Constants> constants;  ///< as a tuner plugin has changed them; nothing: usualConstants()
 };
 
 /// One combination of collective, algorithm and protocol: `latencyUs + bytes / bandwidth` is its time.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "topo/channels/costs_constants.h"
 #include "topo/channels/graph_speed.h"
 
 namespace tutti::topo {
@@ -18,7 +19,7 @@ struct AgreedGraphs;
 
 /// Numbers are those of NCCL's cost tables.
 enum class CostAlgorithm : std::uint8_t { Tree, Ring, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat };
-inline constexpr int kCostAlgorithms = 7;
+inline constexpr int kCostAlgorithms = static_cast<int>(costs::kAlgorithms);
 enum class CostProtocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr int kCostProtocols = 3;
 
@@ -55,13 +56,14 @@ struct HopCost {
 using CostTable = std::array<std::array<HopCost, kCostProtocols>, kCostAlgorithms>;
 
 /// For an all-reduce where functions differ (CollNetDirect, NVLS).
-CostTable costTable(const CostFacts& facts, const GraphSpeeds& speeds);
+CostTable costTable(const CostFacts& facts, const GraphSpeeds& speeds,
+                    const costs::Constants& constants = costs::kPublished);
 
 inline const HopCost& costOf(const CostTable& table, CostAlgorithm algorithm, CostProtocol protocol) {
   return table[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(protocol)];
 }
 
 /// GB/s that the LL protocol reaches at most, however many channels it has.
-double mostLlBandwidth(const CostFacts& facts);
+double mostLlBandwidth(const CostFacts& facts, const costs::Constants& constants = costs::kPublished);
 
 }  // namespace tutti::topo

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 namespace tutti::topo::costs {
 
@@ -39,6 +40,43 @@ inline constexpr std::array<PerNodes, kGenerations> kTreePerChannel{
 inline constexpr std::array<PerNodes, kGenerations> kNvlsTreePerChannel{
     {{26.5, 18.5, 10.0}, {24.0, 23.6, 17.8}, {0.0, 57.7, 45.5}, {0.0, 96.0, 80.0}}};
 inline constexpr std::array<double, kGenerations> kNvlsShare{0.0, 0.0, 0.85, 0.74};
+
+/// All that a tuner plugin may change, in its order: by algorithm (as CostAlgorithm has them) and protocol, by link, by
+/// generation and number of nodes.
+inline constexpr std::size_t kAlgorithms = 7;
+struct Constants {
+  std::array<PerProtocol, kAlgorithms> base{};
+  std::array<std::array<PerProtocol, kAlgorithms>, kLinks> hop{};
+  std::array<PerNodes, kGenerations> llMost{};
+  std::array<PerNodes, kGenerations> ringLl128PerChannel{};
+  std::array<PerNodes, kGenerations> treeLl128PerChannel{};
+  std::array<PerNodes, kGenerations> treePerChannel{};
+  std::array<PerNodes, kGenerations> nvlsTreePerChannel{};
+
+  bool operator==(const Constants&) const = default;
+};
+
+constexpr Constants published() {
+  constexpr auto onlySimple = [](double value) { return PerProtocol{0, 0, value}; };
+  Constants all;
+  all.base = {kTreeBase, kRingBase, {}, {}, {}, {}, kPatBase};
+  for (std::size_t link = 0; link < kLinks; ++link) {
+    all.hop[link] = {kTreeHop[link],
+                     kRingHop[link],
+                     onlySimple(kCollNetDirectHop[link]),
+                     onlySimple(kCollNetChainHop[link]),
+                     onlySimple(kNvlsHop[link]),
+                     onlySimple(kNvlsTreeHop[link]),
+                     onlySimple(kPatHop[link])};
+  }
+  all.llMost = kLlMost;
+  all.ringLl128PerChannel = kRingLl128PerChannel;
+  all.treeLl128PerChannel = kTreeLl128PerChannel;
+  all.treePerChannel = kTreePerChannel;
+  all.nvlsTreePerChannel = kNvlsTreePerChannel;
+  return all;
+}
+inline constexpr Constants kPublished = published();
 
 constexpr Generation generationOf(int computeCapability) {
   if (computeCapability < 80) return kVolta;

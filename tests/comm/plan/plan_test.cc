@@ -10,6 +10,7 @@
 
 #include "comm/plan/plans.h"
 #include "comm/tuning/model.h"
+#include "comm/tuning/speeds.h"
 #include "device/recv_sequence.h"
 #include "support/log_capture.h"
 

@@ -7,6 +7,7 @@
 #include "comm/tuning/choice.h"
 #include "comm/tuning/log.h"
 #include "comm/tuning/model.h"
+#include "comm/tuning/speeds.h"
 #include "device/policy.h"
 
 namespace tutti::test {
