@@ -120,7 +120,7 @@ ROOMS = {
         },
     },
     "plugin": {
-        "for": "networks, tuners and settings behind interfaces: plugins of all versions, found, loaded, adapted",
+        "for": "networks, tuners, profilers, settings behind interfaces: plugins of all versions, found, adapted",
         "may": {"base": {}},
     },
     "proxy": {
@@ -288,8 +288,8 @@ ROOMS = {
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {}, "comm/tuning": {"only": r"selection\.h"},
-            "comm/plan": {}, "comm/launch": {}, "comm/connect": {}, "comm/state": {}, "comm/init": {},
+            "base": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"}, "topo/machine": {},
+            "comm/tuning": {"only": r"selection\.h"}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {}, "comm/state": {}, "comm/init": {},
         },
     },
     "comm": {

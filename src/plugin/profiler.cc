@@ -1,0 +1,104 @@
+#include "plugin/profiler.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/never_destroyed.h"
+#include "base/result_name.h"
+#include "plugin/kind.h"
+#include "plugin/plugin_calls.h"
+#include "plugin/plugin_log.h"
+#include "plugin/profiler_versions.h"
+#include "plugin/single.h"
+
+namespace tutti::plugin {
+
+int eventMaskOfProcess = 0;
+
+namespace {
+
+/// Nobody listens once the plugin is gone.
+class MaskedPlugin final : public ProfilerPlugin {
+ public:
+  explicit MaskedPlugin(std::unique_ptr<ProfilerPlugin> plugin) : plugin_(std::move(plugin)) {}
+  ~MaskedPlugin() override { std::atomic_ref<int>(eventMaskOfProcess).store(0, std::memory_order_relaxed); }
+
+  const char* name() const override { return plugin_->name(); }
+  ncclResult_t init(void** context, int* mask, const ProfiledComm& comm) override {
+    return plugin_->init(context, mask, comm);
+  }
+  void* start(void* context, Event& event) override { return plugin_->start(context, event); }
+  void stop(void* handle) override { plugin_->stop(handle); }
+  void state(void* handle, EventState state, EventStateArgs* args) override { plugin_->state(handle, state, args); }
+  void finalize(void* context) override { plugin_->finalize(context); }
+
+ private:
+  const std::unique_ptr<ProfilerPlugin> plugin_;
+};
+
+std::unique_ptr<ProfilerPlugin> findMasked(const DlLibrary& library, const std::string& path) {
+  std::unique_ptr<ProfilerPlugin> found = findProfiler(library, path);
+  if (found == nullptr) return nullptr;
+  return std::make_unique<MaskedPlugin>(std::move(found));
+}
+
+SinglePlugin<ProfilerPlugin>& profilerOfProcess() {
+  static NeverDestroyed<SinglePlugin<ProfilerPlugin>> profiler(kProfilerPlugins, findMasked);
+  return profiler.get();
+}
+
+class PluginSink final : public EventSink {
+ public:
+  PluginSink(std::shared_ptr<ProfilerPlugin> plugin, void* context) : plugin_(std::move(plugin)), context_(context) {}
+  PluginSink(const PluginSink&) = delete;
+  PluginSink& operator=(const PluginSink&) = delete;
+  ~PluginSink() override {
+    if (context_ != nullptr) plugin_->finalize(context_);
+  }
+
+  void* start(Event& event) override { return plugin_->start(context_, event); }
+  void stop(void* handle) override {
+    if (handle != nullptr) plugin_->stop(handle);
+  }
+  void state(void* handle, EventState state, EventStateArgs* args) override {
+    if (handle != nullptr) plugin_->state(handle, state, args);
+  }
+
+ private:
+  const std::shared_ptr<ProfilerPlugin> plugin_;
+  void* const context_;
+};
+
+void logMask(int mask) {
+  constexpr std::array<std::string_view, 15> kNames{"Group",     "Coll",         "P2p",       "ProxyOp",  "ProxyStep",
+                                                    "ProxyCtrl", "KernelCh",     "NetPlugin", "GroupApi", "CollApi",
+                                                    "P2pApi",    "KernelLaunch", "CeColl",    "CeSync",   "CeBatch"};
+  if (mask == 0) return;
+  std::string enabled;
+  for (std::size_t bit = 0; bit < kNames.size(); ++bit) {
+    if ((static_cast<unsigned>(mask) >> bit & 1U) == 0) continue;
+    enabled += ' ';
+    enabled += kNames[bit];
+  }
+  info(kInit, "Profiler event mask: {:#x} ({}) - Enabled:{}", static_cast<unsigned>(mask), mask, enabled);
+}
+
+}  // namespace
+
+std::shared_ptr<EventSink> openProfiler(const std::string& setting, const ProfiledComm& comm) {
+  std::shared_ptr<ProfilerPlugin> plugin = profilerOfProcess().take(setting);
+  if (plugin == nullptr) return nullptr;
+  const PluginIsOptional quiet;
+  void* context = nullptr;
+  const ncclResult_t code = plugin->init(&context, &eventMaskOfProcess, comm);
+  if (code != ncclSuccess) {
+    info(kInit, "Profiler init failed with error '{}': {}. Continue without profiler.", static_cast<int>(code),
+         resultName(code));
+    return nullptr;
+  }
+  logMask(eventMask());
+  return std::make_shared<PluginSink>(std::move(plugin), context);
+}
+
+}  // namespace tutti::plugin
