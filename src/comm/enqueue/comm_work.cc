@@ -6,6 +6,7 @@
 
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
+#include "comm/enqueue/launch_events.h"
 #include "comm/enqueue/registered_buffers.h"
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
@@ -143,11 +144,17 @@ Status CommWork::loadKernels() {
   return {};
 }
 
-Status CommWork::launch() {
+Status CommWork::launch(void* groupEvent) {
   if (kept_->launches.empty()) return {};
   TRY(markRegistered(*comm_, kept_->plan));
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
+  std::optional<LaunchEvents> events;
+  if (parts.events != nullptr) {
+    events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent);
+    TRY(events->begin());
+    for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
+  }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent));
   for (const Decision& decision : kept_->plan.decisions) {
     comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);

@@ -39,8 +39,8 @@ class CommWork {
   /// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
   /// first of them launches. Errors: what the planner relied on has not come about (checkMesh()); the driver's.
   Status loadKernels();
-  /// Puts all kernels on the streams; never waits.
-  Status launch();
+  /// Puts all kernels on the streams; never waits. `groupEvent`: what profilers know the group by.
+  Status launch(void* groupEvent = nullptr);
   /// The communicator may be freed.
   void leave();
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "comm/enqueue/call_events.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/enqueue/estimate.h"
 #include "comm/enqueue/run_group.h"
@@ -73,7 +74,11 @@ GroupWork* openGroup() {
   return group.depth > 0 ? &group.work : nullptr;
 }
 
-Result<Progress> addToGroup(ncclComm& comm, const Op& op) {
+GroupEvent& groupEvent() {
+  return threadGroup().work.event;
+}
+
+Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent& event) {
   ThreadGroup& group = threadGroup();
   if (group.depth > 0) {
     TRY(group.work.add(comm, op));
@@ -81,6 +86,8 @@ Result<Progress> addToGroup(ncclComm& comm, const Op& op) {
   }
   TakenWork work(group);
   TRY(work->add(comm, op));
+  event.stop();
+  work->event.endBegins();
   return runGroup(*work);
 }
 
@@ -108,6 +115,7 @@ Result<Progress> groupEnd() {
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return Progress::Done;
   TakenWork work(group);
+  work->event.endBegins();
   const Status latched = takeLatched(group);
   if (!latched.ok()) return endAll(*work, latched);
   if (work->empty()) return Progress::Done;
@@ -119,6 +127,7 @@ Result<Progress> groupSimulateEnd(float& microseconds) {
   if (group.depth == 0) return notInGroup();
   if (--group.depth > 0) return Progress::Done;
   TakenWork work(group);
+  work->event.endBegins();
   const Status latched = takeLatched(group);
   if (!latched.ok()) return endAll(*work, latched);
   // Before the jobs, some of which may end what is estimated.

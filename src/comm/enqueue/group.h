@@ -8,7 +8,9 @@ struct ncclComm;
 
 namespace tutti::comm {
 
+class CallEvent;
 class CommWork;
+class GroupEvent;
 struct GroupWork;
 struct Op;
 
@@ -36,8 +38,11 @@ int groupDepth();
 GroupWork* openGroup();
 
 /// Into the open group; where there is none, the operation is a group of its own and carried out at once. Pending: the
-/// communicator is non-blocking and works on it in the background.
-Result<Progress> addToGroup(ncclComm& comm, const Op& op);
+/// communicator is non-blocking and works on it in the background. `event` stops before anything is carried out.
+Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent& event);
+
+/// What profilers are told of the calling thread's group, which is open or about to be.
+GroupEvent& groupEvent();
 
 /// Storage of the calling thread's for an operation that is carried out at once, whether a group is open or not.
 CommWork& workAtOnce();

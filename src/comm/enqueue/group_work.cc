@@ -32,6 +32,7 @@ GroupWork& GroupWork::operator=(GroupWork&& other) noexcept {
   pool_ = std::exchange(other.pool_, {});
   nComms_ = std::exchange(other.nComms_, 0);
   turns_ = std::exchange(other.turns_, {});
+  event = std::move(other.event);
   return *this;
 }
 
@@ -101,6 +102,7 @@ Status GroupWork::awaitTurns() const {
 }
 
 void GroupWork::leaveComms() {
+  event.stop();
   turns_.clear();
   for (const auto& one : comms()) one->leave();
   nComms_ = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/enqueue/call_events.h"
 
 struct ncclComm;
 
@@ -36,6 +37,7 @@ struct GroupWork {
   std::vector<Job> jobs;
   std::optional<bool> blocking;  ///< kind of the communicators so far; unset: none yet
   bool forceBlocking = false;    ///< destroy and abort are always waited for
+  GroupEvent event;              ///< until the operations are over
 
   GroupWork();
   GroupWork(GroupWork&& other) noexcept;

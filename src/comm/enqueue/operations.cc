@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/trace.h"
+#include "comm/enqueue/call_events.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/enqueue/group.h"
 #include "comm/launch/device_pool.h"
@@ -100,6 +103,17 @@ Status runAlone(ncclComm& comm, const Op& op) {
   return scales ? scaleAlone(comm, op) : copyAlone(comm, op);
 }
 
+/// Into the open group, or carried out.
+Result<Progress> collect(ncclComm& comm, Op& op, CallEvent& event) {
+  if (isReducing(op.func)) {
+    ASSIGN(op.reduction, comm.redOps->resolve(op.redOp, op.datatype, comm.identity.nRanks));
+    TRY(checkFp8(comm, op));
+  }
+  if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op, event);
+  TRY(runAlone(comm, op));
+  return Progress::Done;
+}
+
 }  // namespace
 
 Result<Progress> enqueue(ncclComm& comm, Op op) {
@@ -111,13 +125,11 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
   logCall(comm, op);
   comm.tally->called(op, comm.identity.nRanks);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
-  if (isReducing(op.func)) {
-    ASSIGN(op.reduction, comm.redOps->resolve(op.redOp, op.datatype, comm.identity.nRanks));
-    TRY(checkFp8(comm, op));
-  }
-  if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op);
-  TRY(runAlone(comm, op));
-  return Progress::Done;
+  CallEvent event(comm, op, groupEvent(), std::max(1, groupDepth()));
+  const Result<Progress> result = collect(comm, op, event);
+  event.stop();
+  if (groupDepth() == 0) groupEvent().stop();  // of a call that nothing was collected of
+  return result;
 }
 
 }  // namespace tutti::comm

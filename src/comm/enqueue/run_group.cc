@@ -83,7 +83,7 @@ Status launchAll(const GroupWork& work) {
   for (const auto& one : work.comms()) {
     if (!status.ok()) break;
     status = one->comm().abort.status();
-    if (status.ok()) status = one->launch();
+    if (status.ok()) status = one->launch(work.event.handle());
     anyLaunched = anyLaunched || (status.ok() && one->launches());
   }
   if (status.ok()) return status;

@@ -98,8 +98,10 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
   note(launch);
   // cuLaunchKernel copies the parameters before it returns and never writes to them.
   void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
+  void* const told = launch.listener != nullptr ? launch.listener->before(stream) : nullptr;
   const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
                                                            stream, params, nullptr);
+  if (launch.listener != nullptr) launch.listener->after(told);
   if (tracing()) {
     traceStep(kColl, "launch of {} on device {}: grid {} block {} stream {}: {}", lastLaunch(), device_->ordinal(),
               launch.grid, launch.block, fmt::ptr(stream), static_cast<int>(result));

@@ -12,6 +12,16 @@ struct KernelArgs;
 
 namespace tutti::comm {
 
+/// Hears of kernels as they are launched, on the thread that does it.
+class LaunchListener {
+ public:
+  virtual ~LaunchListener() = default;
+  /// What after() is given.
+  virtual void* before(CUstream stream) = 0;
+  /// The driver has taken the kernel, or refused it.
+  virtual void after(void* launch) = 0;
+};
+
 /// One kernel, ready to go. `args` and the names are only read during launch().
 struct PreparedLaunch {
   CUfunction function = nullptr;
@@ -21,6 +31,7 @@ struct PreparedLaunch {
   const device::KernelArgs* args = nullptr;
   std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
   LaunchShape shape = {};
+  LaunchListener* listener = nullptr;  ///< null: nobody listens
 };
 
 }  // namespace tutti::comm

@@ -52,6 +52,13 @@ struct Reduction {
   std::uint64_t scalar = 0;      ///< PreMulSum: bits of the factor in the data type; SumPostDiv: number of ranks
 };
 
+/// What profilers have been told of a call, and want to hear of what comes of it (plugin/profiler.h).
+struct OpEvents {
+  int mask = 0;  ///< kinds, with those above them
+  bool captured = false;
+  void* call = nullptr;  ///< handle of the call's own event
+};
+
 /// One call. `count` is what the API function calls count (per rank for AllGather, ReduceScatter, AlltoAll, Gather,
 /// Scatter; of the vector otherwise). Send uses sendbuff only, Recv recvbuff only.
 struct Op {
@@ -68,6 +75,7 @@ struct Op {
   CallOptions options{};              ///< of ncclCollConfig_t, as the next two
   CUevent_st* launchEvent = nullptr;  ///< recorded before the first kernel of the group; null: none
   std::uint64_t tag = 0;              ///< for tools
+  OpEvents events{};                  ///< filled by enqueue()
 };
 
 /// Bytes of one element; 0 for a value that is no data type.

@@ -27,6 +27,9 @@ class Bootstrap;
 namespace tutti::gpu {
 class MemoryLedger;
 }
+namespace tutti::plugin {
+class EventSink;
+}
 namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
@@ -125,7 +128,8 @@ struct CommParts {
   std::vector<std::unique_ptr<transport::Transport>> transports;
   std::unique_ptr<RankRelays> relays;  ///< null: a lone rank
   std::unique_ptr<PlanContext> planning;
-  device::SlotBytes proxiedMeshSlots{};  ///< of connections for messages over the network
+  device::SlotBytes proxiedMeshSlots{};       ///< of connections for messages over the network
+  std::shared_ptr<plugin::EventSink> events;  ///< null: nobody listens; open events and graphs keep it longer
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<CommCollNet> collNet;  ///< null: collectives do not run in the network
   std::unique_ptr<Launcher> launcher;

@@ -1,0 +1,231 @@
+#include "comm/enqueue/launch_events.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "comm/launch/device_pool.h"
+#include "comm/state/communicator.h"
+#include "device/kernels/kernel_name.h"
+#include "gpu/capture.h"
+#include "gpu/context.h"
+
+namespace tutti::comm {
+
+namespace {
+
+constexpr unsigned kWarp = 32;
+
+const char* nameOf(device::Algorithm algorithm) {
+  switch (algorithm) {
+    case device::Algorithm::Tree:
+      return "TREE";
+    case device::Algorithm::Ring:
+      return "RING";
+    case device::Algorithm::CollNetDirect:
+      return "COLLNET_DIRECT";
+    case device::Algorithm::CollNetChain:
+      return "COLLNET_CHAIN";
+    case device::Algorithm::Nvls:
+      return "NVLS";
+    case device::Algorithm::NvlsTree:
+      return "NVLS_TREE";
+    case device::Algorithm::Pat:
+      return "PAT";
+    case device::Algorithm::OneShot:
+      return "ONESHOT";
+    case device::Algorithm::Direct:
+      return "DIRECT";
+  }
+  return "UNKNOWN";
+}
+
+const char* nameOf(device::Protocol protocol) {
+  switch (protocol) {
+    case device::Protocol::LL:
+      return "LL";
+    case device::Protocol::LL128:
+      return "LL128";
+    case device::Protocol::Simple:
+      return "SIMPLE";
+  }
+  return "UNKNOWN";
+}
+
+/// As plugins number collectives.
+std::size_t functionNumber(ApiFunc func) {
+  switch (func) {
+    case ApiFunc::Broadcast:
+      return 0;
+    case ApiFunc::Reduce:
+      return 1;
+    case ApiFunc::AllGather:
+      return 2;
+    case ApiFunc::ReduceScatter:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+/// How many channels a message takes; 0: it has no content.
+unsigned channelsOf(const Plan& plan, bool sends, int peer, const void* buffer) {
+  for (const PlannedLaunch& launch : plan.launches) {
+    for (const device::P2pWork& work : launch.messages()) {
+      const bool isIt =
+          sends ? work.sendPeer == peer && work.send == buffer : work.recvPeer == peer && work.recv == buffer;
+      if (isIt) return work.channelHi - work.channelLo + 1U;
+    }
+  }
+  return 0;
+}
+
+/// As PlanEvents would, without any allocation.
+void countUnheard(plugin::EventSink& sink, std::span<const Op> ops) {
+  for (const Op& op : ops) {
+    if (!isMessageFunc(op.func) && op.count > 0) sink.nextNumber(functionNumber(op.func));
+  }
+}
+
+}  // namespace
+
+PlanEvents::PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan)
+    : sink_(comm.parts.events), rank_(comm.identity.rank) {
+  std::size_t collective = 0;
+  for (const Op& op : ops) {
+    if ((op.events.mask & ncclProfileGroup) != 0) tellsGroup_ = true;
+    if (isMessageFunc(op.func)) {
+      if ((op.events.mask & ncclProfileP2p) != 0) addMessages(op, plan, comm.identity.nRanks);
+    } else if (op.count > 0) {
+      const Decision& decision = plan.decisions[collective++];
+      const std::uint64_t number = sink_->nextNumber(functionNumber(op.func));
+      if ((op.events.mask & ncclProfileColl) != 0) addCollective(op, decision, number);
+    }
+  }
+}
+
+void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint64_t number) {
+  const bool bytes = op.func == ApiFunc::AllGather || op.func == ApiFunc::Broadcast;
+  plugin::Event event{};
+  event.type = ncclProfileColl;
+  event.parentObj = op.events.call;
+  event.rank = rank_;
+  event.coll.seqNumber = number;
+  event.coll.func = apiFuncName(op.func).data();
+  event.coll.sendBuff = op.sendbuff;
+  event.coll.recvBuff = op.recvbuff;
+  event.coll.count = bytes ? op.count * datatypeBytes(op.datatype) : op.count;
+  event.coll.root = op.root;
+  event.coll.datatype = datatypeName(bytes ? ncclInt8 : op.datatype).data();
+  event.coll.nChannels = static_cast<std::uint8_t>(decision.channelHi - decision.channelLo + 1);
+  event.coll.nWarps = static_cast<std::uint8_t>(std::max(1U, decision.choice.nThreads / kWarp));
+  event.coll.algo = nameOf(decision.choice.algorithm);
+  event.coll.proto = nameOf(decision.choice.protocol);
+  operations_.push_back(event);
+}
+
+void PlanEvents::addMessages(const Op& op, const Plan& plan, int nRanks) {
+  if (isPointToPoint(op.func)) return addMessage(op, plan, op.func == ApiFunc::Send, op.root, 0);
+  const bool all = op.func == ApiFunc::AlltoAll;
+  const auto one = [&](bool sends, int peer, int block) {
+    addMessage(op, plan, sends, peer, static_cast<std::size_t>(block));
+  };
+  if (op.func == ApiFunc::Gather) one(true, op.root, 0);
+  if (op.func == ApiFunc::Scatter) one(false, op.root, 0);
+  for (int peer = 0; peer < nRanks; ++peer) {
+    if (all || (op.func == ApiFunc::Scatter && op.root == rank_)) one(true, peer, peer);
+    if (all || (op.func == ApiFunc::Gather && op.root == rank_)) one(false, peer, peer);
+  }
+}
+
+void PlanEvents::addMessage(const Op& op, const Plan& plan, bool sends, int peer, std::size_t block) {
+  const std::size_t offset = block * op.count * datatypeBytes(op.datatype);
+  auto* const whole = static_cast<std::byte*>(sends ? const_cast<void*>(op.sendbuff) : op.recvbuff);
+  std::byte* const buffer = whole == nullptr ? nullptr : whole + offset;
+  plugin::Event event{};
+  event.type = ncclProfileP2p;
+  event.parentObj = op.events.call;
+  event.rank = rank_;
+  event.p2p.func = sends ? "Send" : "Recv";
+  event.p2p.buff = buffer;
+  event.p2p.datatype = datatypeName(op.datatype).data();
+  event.p2p.count = op.count;
+  event.p2p.peer = peer;
+  event.p2p.nChannels = static_cast<std::uint8_t>(channelsOf(plan, sends, peer, buffer));
+  operations_.push_back(event);
+}
+
+void PlanEvents::start() {
+  if (tellsGroup_) {
+    plugin::Event event{};
+    event.type = ncclProfileGroup;
+    group_ = sink_->start(event);
+  }
+  handles_.clear();
+  for (plugin::Event event : operations_) {
+    (event.type == ncclProfileColl ? event.coll.parentGroup : event.p2p.parentGroup) = group_;
+    handles_.push_back(sink_->start(event));
+  }
+}
+
+void PlanEvents::stop() {
+  for (void* handle : handles_) sink_->stop(handle);
+  handles_.clear();
+  if (tellsGroup_) sink_->stop(group_);
+  group_ = nullptr;
+}
+
+void PlanEvents::tell() {
+  const std::lock_guard lock(replays_);
+  start();
+  stop();
+}
+
+LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, const Plan& plan, void* group)
+    : comm_(comm), stream_(plan.streams.back()), group_(group) {
+  if (comm.parts.events == nullptr) return;
+  const auto first = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.events.mask != 0; });
+  if (first == ops.end()) {
+    countUnheard(*comm.parts.events, ops);
+    return;
+  }
+  auto events = std::make_shared<PlanEvents>(comm, ops, plan);
+  kernels_ = (first->events.mask & ncclProfileKernelLaunch) != 0;
+  captured_ = first->events.captured;
+  if (!events->empty()) plan_ = std::move(events);
+}
+
+Status LaunchEvents::begin() {
+  if (plan_ == nullptr) return {};
+  if (!captured_) {
+    started_ = true;
+    plan_->start();
+    return {};
+  }
+  const gpu::Device& device = *comm_.parts.device->device;
+  ASSIGN(const gpu::ContextGuard context, device.enter());
+  ASSIGN(const gpu::CaptureState capture, gpu::captureState(device.driver(), stream_));
+  if (!capture.capturing) return {};
+  TRY(comm_.graphs.addTo(device, capture.graph, plan_));
+  const CUhostFn tell = [](void* events) { static_cast<PlanEvents*>(events)->tell(); };
+  return device.check(device.driver().cuLaunchHostFunc(stream_, tell, plan_.get()),
+                      "cuLaunchHostFunc for a profiler's events");
+}
+
+LaunchEvents::~LaunchEvents() {
+  if (started_) plan_->stop();
+}
+
+void* LaunchEvents::before(CUstream stream) {
+  plugin::Event event{};
+  event.type = ncclProfileKernelLaunch;
+  event.parentObj = group_;
+  event.kernelLaunch.stream = stream;
+  return comm_.parts.events->start(event);
+}
+
+void LaunchEvents::after(void* handle) {
+  comm_.parts.events->stop(handle);
+}
+
+}  // namespace tutti::comm

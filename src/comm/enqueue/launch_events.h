@@ -1,0 +1,73 @@
+// What profilers are told of a plan as it is launched, or as a graph with it is replayed (docs/profiling.md).
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/launch/prepared_launch.h"
+#include "comm/plan/op.h"
+#include "comm/plan/plan.h"
+#include "plugin/profiler.h"
+
+struct ncclComm;
+
+namespace tutti::comm {
+
+/// The events Group, Coll and P2p of one plan, which may be told again and again. Any thread, one at a time.
+class PlanEvents {
+ public:
+  /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs.
+  PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan);
+
+  bool empty() const { return !tellsGroup_ && operations_.empty(); }
+  /// The groups first, and what is in them in the order of the calls.
+  void start();
+  void stop();
+  /// Both, for a replay: copies of a graph may be replayed at the same time.
+  void tell();
+
+ private:
+  void addCollective(const Op& op, const Decision& decision, std::uint64_t number);
+  void addMessages(const Op& op, const Plan& plan, int nRanks);
+  void addMessage(const Op& op, const Plan& plan, bool sends, int peer, std::size_t block);
+
+  std::shared_ptr<plugin::EventSink> sink_;
+  int rank_;
+  bool tellsGroup_ = false;
+  std::vector<plugin::Event> operations_;
+  std::vector<void*> handles_;
+  void* group_ = nullptr;
+  std::mutex replays_;  ///< held by tell()
+};
+
+/// Tells of one launch of a plan, as long as it lives, and of each kernel in it.
+class LaunchEvents final : public LaunchListener {
+ public:
+  /// `group`: the handle of the group's own event. Nothing is told where the communicator has no listener. What is
+  /// captured is told at every replay, from a thread of the driver's, but for its kernels.
+  LaunchEvents(ncclComm& comm, std::span<const Op> ops, const Plan& plan, void* group);
+  LaunchEvents(const LaunchEvents&) = delete;
+  LaunchEvents& operator=(const LaunchEvents&) = delete;
+  ~LaunchEvents() override;
+
+  /// Errors: the driver's, where a graph is to tell of its replays.
+  Status begin();
+  /// Null: nobody wants to hear of kernels.
+  LaunchListener* listener() { return kernels_ ? this : nullptr; }
+  void* before(CUstream stream) override;
+  void after(void* handle) override;
+
+ private:
+  ncclComm& comm_;
+  CUstream stream_;
+  void* group_;
+  bool kernels_ = false;
+  bool captured_ = false;
+  std::shared_ptr<PlanEvents> plan_;  ///< null: nothing to tell
+  bool started_ = false;
+};
+
+}  // namespace tutti::comm
