@@ -9,7 +9,7 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x31747554;  // "Tut1"
-constexpr std::uint8_t kLastPurpose = static_cast<std::uint8_t>(Purpose::Adopt);
+constexpr std::uint8_t kLastPurpose = static_cast<std::uint8_t>(Purpose::Ras);
 
 /// The hello holds version, purpose, both ranks and the client's nonce: binding it binds all of them. The label sets
 /// the two directions apart, so that a proof cannot be sent back to its author.

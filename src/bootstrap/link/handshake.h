@@ -15,7 +15,7 @@ struct KnockWord;
 namespace tutti::bootstrap {
 
 /// What a connection is for; part of what both sides prove, so that a proof for one use is worthless for another.
-enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4, Kin = 5, Adopt = 6 };
+enum class Purpose : std::uint8_t { CheckIn = 1, Lookup = 2, Tree = 3, Peer = 4, Kin = 5, Adopt = 6, Ras = 7 };
 
 /// Shows a kernel that a client belongs to who listens (gate.h). The same for all clients of one key, and in the clear
 /// on the wire: it spares work, and proves nothing.

@@ -57,6 +57,12 @@ void Poller::setWrite(int fd, std::uint64_t name, bool write) {
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
+void Poller::setInterest(int fd, std::uint64_t name, bool read, bool write) {
+  epoll_event event = eventOf(name, write);
+  if (!read) event.events &= ~static_cast<std::uint32_t>(EPOLLIN);
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
 void Poller::remove(int fd) {
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }

@@ -19,6 +19,8 @@ class Poller {
   /// Watches `fd` for input (and output where `write`) under `name`. Names are the caller's; kWakeName is reserved.
   bool add(int fd, std::uint64_t name, bool write = false);
   void setWrite(int fd, std::uint64_t name, bool write);
+  /// Also no input where not `read`: an event that says readable then means that the connection is gone.
+  void setInterest(int fd, std::uint64_t name, bool read, bool write);
   void remove(int fd);
   /// Makes the current or next wait() return.
   void wake() { waker_.wake(); }

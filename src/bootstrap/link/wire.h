@@ -19,7 +19,7 @@
 namespace tutti::bootstrap {
 
 /// Changes whenever a layout here or in handshake.h does.
-inline constexpr std::uint16_t kProtocolVersion = 8;
+inline constexpr std::uint16_t kProtocolVersion = 9;
 
 using Bytes = std::vector<std::byte>;
 using SharedBytes = std::shared_ptr<const Bytes>;
@@ -41,8 +41,9 @@ enum class FrameType : std::uint8_t {
   Present = 14,  ///< a rank waits in a call of all ranks, for all others; the tag is the rank, the payload the call
   Kin = 15,      ///< between survivors who make a new communicator: who has come, who is missing, where they listen
   Invite = 16,   ///< the unique id by which this communicator is to grow, for all others
+  Ras = 17,      ///< between processes that report on the job: `op` says what (ras/network/messages.h)
 };
-inline constexpr std::uint8_t kLastFrameType = 16;
+inline constexpr std::uint8_t kLastFrameType = 17;
 /// Bytes of a State frame at most.
 inline constexpr std::size_t kMaxState = 256;
 
