@@ -152,6 +152,7 @@ Result<Progress> destroyComm(ncclComm* comm) {
 }
 
 Result<Progress> abortComm(ncclComm* comm) {
+  comm->progress.aborted.store(true);
   return startJob(
       *comm, JobKind::End, [comm] { return abortAndRelease(comm); }, true);
 }

@@ -96,6 +96,22 @@ ROOMS = {
         "for": "unique id, joining, splitting and shrinking, the tree and its repair, control channel",
         "may": {"base": {}, "bootstrap/link": {}, "bootstrap/loop": {}},
     },
+    "ras/report": {
+        "for": "what is known of a job as plain values, and reports on it: text, JSON, events",
+        "may": {"base/.": {}, "base/socket": {}},
+    },
+    "ras/network": {
+        "for": "the processes of a job: who they are, whether they live, what their ranks do",
+        "may": {"base": {}, "bootstrap/link": {}, "ras/report": {}},
+    },
+    "ras/client": {
+        "for": "clients: what they ask, line by line, and what they are told",
+        "may": {"base": {}, "bootstrap/link": {}, "ras/report": {}},
+    },
+    "ras": {
+        "for": "reports on the job: the process's service, its communicators, its calls",
+        "may": {"base": {}, "bootstrap/link": {}, "ras/report": {}, "ras/network": {}, "ras/client": {}},
+    },
     "topo/xml": {
         "for": "topology files: elements, values, scanning, joining descriptions of nodes",
         "may": {"base/.": {}},
@@ -202,8 +218,8 @@ ROOMS = {
     "comm/settings": {
         "for": "what a communicator takes from environment and configuration, as plain values",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {}, "transport": {},
-            "comm/tuning": {},
+            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {"only": r"settings\.h"},
+            "topo/machine": {}, "transport": {}, "comm/tuning": {},
         },
     },
     "comm/plan": {
@@ -249,7 +265,8 @@ ROOMS = {
     "comm/state": {
         "for": "the communicator itself: its parts, abort word, gate, custom reductions",
         "may": {
-            "base": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
+            "base": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {},
+            "ras/.": {"only": r"(call_counts|registry)\.h"}, "topo/machine": {},
             "proxy": {}, "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
             "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {},
         },
@@ -264,7 +281,7 @@ ROOMS = {
     "comm/ending": {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
-            "base": {}, "bootstrap": {}, "gpu": {}, "proxy": {"only": r"task\.h"},
+            "base": {}, "bootstrap": {}, "ras/.": {"only": r"registry\.h"}, "gpu": {}, "proxy": {"only": r"task\.h"},
             "comm/tuning": {"only": r"filter\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
             "comm/diagnosis": {}, "comm/state": {},
         },
@@ -272,9 +289,10 @@ ROOMS = {
     "comm/init": {
         "for": "the stages of init: each takes a communicator one step further",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
-            "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {},
+            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {}, "topo": {}, "plugin": {}, "proxy": {},
+            "transport": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
+            "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {},
+            "comm/agreement": {},
             "comm/ending": {},
         },
     },

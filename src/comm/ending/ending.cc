@@ -29,6 +29,7 @@
 #include "comm/state/lost_peer.h"
 #include "comm/state/revocation.h"
 #include "gpu/context.h"
+#include "ras/registry.h"
 
 namespace tutti::comm {
 
@@ -154,6 +155,7 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   if (inPeace) awaitParted(*comm, lastOfFamily);
   // Before any other part is freed, and at once even where graphs keep the rest.
   comm->parts.leaveTuner();
+  comm->listing.reset();
   comm->magicFirst = 0;
   comm->magicLast = 0;
   const std::string address = fmt::format("{}", fmt::ptr(comm));

@@ -12,6 +12,7 @@
 #include "comm/diagnosis/stall_state.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
+#include "comm/init/report_stage.h"
 #include "comm/settings/join_settings.h"
 #include "comm/state/births.h"
 #include "comm/state/communicator.h"
@@ -48,6 +49,7 @@ JoinStep joinByIds(std::vector<ncclUniqueId> ids) {
 }
 
 Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
+  startReports(comm);
   bootstrap::JoinOptions options;
   options.rank = comm.identity.rank;
   options.nRanks = comm.identity.nRanks;

@@ -5,6 +5,7 @@
 #include "comm/agreement/peer_table.h"
 #include "comm/init/collnet_stage.h"
 #include "comm/init/family_stage.h"
+#include "comm/init/report_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
@@ -20,7 +21,9 @@ Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   self.machineHash = machine.hash;
   self.collNetDevices = collNetDevices(comm);
   self.familyRank = offeredPlace(comm);
+  offerReports(comm, self);
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
+  listForReports(comm);
   TRY(settleMembership(comm));
   if (!comm.options.allowRanksOfOneDevice) TRY(refuseSharedDevices(parts.peers));
   parts.layout = std::make_unique<topo::RankLayout>(comm.identity.rank, parts.peers);

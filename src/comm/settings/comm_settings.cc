@@ -104,6 +104,8 @@ CommSettings commSettingsFrom(const Params& params) {
   CommSettings runtime;
   runtime.bootstrap = bootstrapFrom(params.sockets);
   runtime.bootstrap.reportAfter = std::chrono::seconds(params.misc.stallSec);
+  runtime.ras = {params.ras.enable,     params.ras.address,    ras::timeoutFactorOf(params.ras.timeoutFactor),
+                 params.sockets.ifname, params.sockets.family, params.sockets.commId};
   runtime.configOverrides = overridesFrom(params);
   runtime.netName = params.misc.netName;
   runtime.p2p.disabled =
@@ -159,9 +161,12 @@ CommSettings currentCommSettings() {
   return commSettingsFrom(Params::process().forCommunicator(settingsSource(), SetByNetwork::process().names()));
 }
 
+std::string versionNumber() {
+  return fmt::format("{}.{}.{}{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX);
+}
+
 std::string versionText() {
-  return fmt::format("NCCL version {}.{}.{}{}+cuda{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX,
-                     CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+  return fmt::format("NCCL version {}+cuda{}.{}", versionNumber(), CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }
 
 }  // namespace tutti::comm

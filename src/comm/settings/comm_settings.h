@@ -11,6 +11,7 @@
 #include "comm/settings/topology_settings.h"
 #include "comm/settings/tuning_settings.h"
 #include "nccl.h"
+#include "ras/settings.h"
 #include "transport/p2p/options.h"
 #include "transport/shm/options.h"
 
@@ -30,6 +31,7 @@ struct BufferSettings {
 /// A value; constant for the life of a communicator.
 struct CommSettings {
   bootstrap::BootstrapSettings bootstrap;
+  ras::ProcessSettings ras;
   ncclConfig_t configOverrides;  ///< fields that the environment sets, all others undefined
   std::string netName;           ///< NCCL_NET; goes into the configuration like the overrides, "": not set
   p2p::P2pOptions p2p;
@@ -74,6 +76,9 @@ void readCommSettings();
 /// The process's settings with those read again that may change between communicators, or that networks have set
 /// (SetByNetwork). Any thread.
 CommSettings currentCommSettings();
+
+/// "2.30.7".
+std::string versionNumber();
 
 /// "NCCL version 2.30.7+cuda13.0".
 std::string versionText();

@@ -18,6 +18,7 @@
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 #include "gpu/memory_ledger.h"
+#include "ras/registry.h"
 
 namespace tutti::comm {
 
@@ -78,6 +79,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
 }
 
 ncclComm::~ncclComm() {
+  listing.reset();
   if (membership.family) membership.family->forget(*this);
   tutti::comm::LivingComms::instance().remove(*this);
   tutti::comm::ExitDelivery::instance().remove(*this);

@@ -19,6 +19,7 @@
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
+#include "ras/call_counts.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::bootstrap {
@@ -34,6 +35,9 @@ namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
 }  // namespace tutti::proxy
+namespace tutti::ras {
+class Listing;
+}
 namespace tutti::topo {
 class RankLayout;
 }
@@ -153,7 +157,9 @@ struct CommProgress {
   std::atomic<int> children{0};               ///< how many it was asked for
   std::atomic<bool> replaced{false};          ///< a shrink has given it up and made another one: that is no failure
   std::atomic<bool> ending{false};            ///< somebody frees it: nobody else may
+  std::atomic<bool> aborted{false};           ///< by ncclCommAbort
   std::atomic<std::uint64_t> opCount{0};
+  ras::CallCounts calls;                         ///< for reports on the job
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
   std::shared_ptr<KernelWait> kernels;           ///< while the watch sees them run; its thread's
@@ -191,6 +197,7 @@ struct ncclComm {
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::Membership membership;
   tutti::comm::CommParts parts;
+  std::unique_ptr<tutti::ras::Listing> listing;  ///< in reports on the job; null: not yet, or not any more
   std::uint64_t magicLast = kMagic;
 };
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+
+#include "base/socket/address.h"
 
 namespace tutti::topo {
 
@@ -26,6 +29,9 @@ struct PeerInfo {
   std::int32_t familyRank = -1;        ///< in the family whose connections it would share; -1: it shares none
   std::int32_t collNetDevices = -1;    ///< of its collNet plugin, 0: it has none; -1: CollNet is not enabled
   std::uint64_t machineHash = 0;       ///< of what the rank knows of its host's hardware; 0: nothing
+  Address rasAddress;                  ///< where its process is asked about the job; unset: it is not
+  std::uint32_t zero = 0;
+  std::array<std::byte, 32> rasKey{};  ///< with which, masked by a key of the communicator
 };
 
 }  // namespace tutti::topo

@@ -1,0 +1,39 @@
+// A process that ends in order tells the others.
+#pragma once
+
+#include <set>
+
+#include "ras/network/links.h"
+#include "ras/network/members.h"
+
+namespace tutti::ras {
+
+/// Says goodbye on all connections. A peer closes the connection when it has heard it, and says goodbye itself first
+/// where it is about to end as well. Then somebody else is told: who leaves last finds nobody any more. Not
+/// thread-safe.
+class Farewell {
+ public:
+  /// Both outlive this.
+  Farewell(const Members& members, Links& links) : members_(members), links_(links) {}
+
+  void begin();
+  bool begun() const { return begun_; }
+  void tend();
+  /// Somebody has come who does not know yet.
+  void tell(Peer& peer);
+  /// A connection has ended; who calls erases it.
+  void ended(const Peer& peer);
+  /// Somebody who stays has been told, or there is nobody.
+  bool done() const { return begun_ && done_; }
+
+ private:
+  const Members& members_;
+  Links& links_;
+  bool begun_ = false;
+  bool done_ = false;
+  std::set<std::uint64_t> pending_;
+  std::set<ProcessId> tried_;
+  int stay_ = 0;
+};
+
+}  // namespace tutti::ras

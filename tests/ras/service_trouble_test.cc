@@ -1,0 +1,143 @@
+// What a service makes of processes that are silent or dead, and of strangers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ras/job.h"
+#include "ras/network/peer_link.h"
+#include "ras/service.h"
+
+namespace tutti::ras::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// Accepts connections by the kernel alone, as a process does that is stopped.
+struct StoppedProcess {
+  Listener listener = loopbackListener();
+  Member self = freshMember(listener.address(), 77);
+};
+
+TEST(RasTrouble, AQueryEndsInTimeWhereAProcessIsStopped) {
+  FakeJob job(3);
+  const StoppedProcess stopped;
+  job[0].service->add({stopped.self});
+  const auto start = SteadyClock::now();
+  const nlohmann::json report = askJson(job[0], "TIMEOUT 1\n");
+  EXPECT_LT(secondsSince(start), 20);
+  EXPECT_EQ(report["ras"]["timeouts_count"], 1);
+  EXPECT_EQ(report["communicators"][0]["ranks_count"], 3);
+  EXPECT_EQ(inState(report, "unresponsive"), 1U);
+  EXPECT_THAT(ask(job[0], "TIMEOUT 1\nSTATUS\n"),
+              HasSubstr("INCOMPLETE\n  Missing communicator data from 1 job process\n  Process 1077 on node"));
+}
+
+TEST(RasTrouble, WhoDoesNotListenAnyMoreIsMissedAtOnce) {
+  FakeJob job(2);
+  StoppedProcess gone;
+  job[0].service->add({gone.self});
+  gone.listener.close();
+  const auto start = SteadyClock::now();
+  const nlohmann::json report = askJson(job[0], "TIMEOUT 0\n");
+  EXPECT_LT(secondsSince(start), 20);
+  EXPECT_EQ(report["ras"]["timeouts_count"], 0);
+  EXPECT_EQ(inState(report, "answered"), 2U);
+}
+
+TEST(RasTrouble, SilenceIsToldFirstAndThenDeath) {
+  FakeJob job(3, 0.03);
+  Client monitor(job[0].client);
+  monitor.say("MONITOR all\n");
+  std::string told = monitor.hearUntil("OK\n");
+  const StoppedProcess stopped;
+  for (const auto& process : job.processes) process->service->add({stopped.self});
+  told += monitor.hearUntil("PEER_DEAD");
+  EXPECT_THAT(told, HasSubstr("PEER_NEW: Process 1077 on node 127.0.0.1 managing GPU 13"));
+  EXPECT_THAT(told, HasSubstr("PEER_DEAD: Process 1077"));
+  for (const auto& process : job.processes) {
+    EXPECT_TRUE(becomes(*process, [](const nlohmann::json& report) { return inState(report, "dead") == 1; }));
+  }
+  EXPECT_THAT(ask(job[1], "STATUS\n"), HasSubstr("DEAD\n  1 job process is considered dead"));
+}
+
+TEST(RasTrouble, TheRingClosesAroundManyDead) {
+  FakeJob job(3, 0.03);
+  std::vector<std::unique_ptr<StoppedProcess>> stopped;
+  for (int n = 0; n < 10; ++n) {
+    stopped.push_back(std::make_unique<StoppedProcess>());
+    job[0].service->add({stopped.back()->self});
+  }
+  for (const auto& process : job.processes) {
+    EXPECT_TRUE(becomes(*process, [](const nlohmann::json& report) {
+      return inState(report, "dead") == 10 && inState(report, "answered") == 3;
+    }));
+  }
+}
+
+TEST(RasTrouble, RandomBytesOfClientsHarmNobody) {
+  FakeJob job(1);
+  std::mt19937 random(3);
+  for (int i = 0; i < 60; ++i) {
+    Client client(job[0].client);
+    std::string bytes;
+    for (std::uint32_t n = random() % 3000; n > 0; --n) bytes += static_cast<char>(random() % 256);
+    client.say(bytes);
+    if (i % 2 == 0) client.finish();
+    if (i % 2 == 0) static_cast<void>(client.hearAll());
+  }
+  EXPECT_THAT(ask(job[0], "STATUS\n"), HasSubstr("RUNNING      OK\n"));
+}
+
+TEST(RasTrouble, StrangersAtTheProcessesOwnDoorAreClosed) {
+  FakeJob job(2);
+  std::mt19937 random(4);
+  for (int i = 0; i < 40; ++i) {
+    Client stranger(job[0].self.facts.address);
+    std::string bytes;
+    for (std::uint32_t n = random() % 300; n > 0; --n) bytes += static_cast<char>(random() % 256);
+    stranger.say(bytes);
+    if (i % 4 == 0) {
+      EXPECT_EQ(stranger.hearAll(std::chrono::seconds(20)), "");
+    }
+  }
+  EXPECT_EQ(inState(askJson(job[1]), "answered"), 2U);
+}
+
+/// One that has the key, and says what makes no sense.
+void talkNonsense(const Member& to, Message message, const Bytes& payload) {
+  PeerLink link(to.facts.address, to.key);
+  link.send(message, payload);
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  while (!link.ended() && !deadline.expired()) {
+    link.advance();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // A question is answered, which is no nonsense.
+    if (!link.frames().empty()) return;
+  }
+  EXPECT_TRUE(link.ended()) << static_cast<int>(message);
+}
+
+TEST(RasTrouble, NonsenseOfAProcessOfTheJobClosesItsConnection) {
+  FakeJob job(2);
+  std::mt19937 random(5);
+  for (int i = 0; i < 100; ++i) {
+    Bytes payload(random() % 200);
+    for (std::byte& byte : payload) byte = static_cast<std::byte>(random());
+    talkNonsense(job[0].self, static_cast<Message>(random() % 12), payload);
+  }
+  EXPECT_EQ(inState(askJson(job[1]), "answered"), 2U);
+  EXPECT_EQ(inState(askJson(job[0]), "answered"), 2U);
+}
+
+TEST(RasTrouble, AClientThatTakesNothingDoesNotHoldUpOthers) {
+  FakeJob job(2);
+  Client lazy(job[0].client);
+  lazy.say("STATUS\n");
+  Client monitor(job[0].client);
+  monitor.say("MONITOR all\n");
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(ask(job[0], "STATUS\n"), HasSubstr("RUNNING      OK\n"));
+}
+
+}  // namespace
+}  // namespace tutti::ras::test
