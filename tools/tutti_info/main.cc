@@ -6,9 +6,26 @@
 #include "base/settings/params.h"
 #include "metrics.h"
 #include "networks.h"
+#include "ras.h"
 #include "stalls.h"
 
 namespace {
+
+const CLI::App* addRas(CLI::App& app, tutti::RasQuestion& question) {
+  CLI::App* const ras = app.add_subcommand("ras", "ask a running job about its processes and communicators");
+  ras->add_option("-f,--format", question.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  ras->add_flag("-v,--verbose", question.verbose, "more of the ranks that differ from others");
+  // The one-letter form of --help is the host's here, as with ncclras.
+  ras->set_help_flag("--help", "print this help message and exit");
+  ras->add_option("-h,--host", question.host, "where the job runs (default: as NCCL_RAS_ADDR says, localhost)");
+  ras->add_option("-p,--port", question.port, "port (default: as NCCL_RAS_ADDR says, 28028)")
+      ->check(CLI::Range(1, 65535));
+  ras->add_option("-t,--timeout", question.timeout, "seconds for all processes to answer; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
+  ras->add_option("-m,--monitor", question.groups, "print events as they come: lifecycle, trace, all")->expected(0, 1);
+  return ras;
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Tells what tutti would do here.", "tutti-info");
@@ -36,11 +53,17 @@ int run(int argc, char** argv) {
   counters->add_flag("--prometheus", prometheus, "in the text form of Prometheus (there is no other)");
   counters->add_option("--serve", metrics.port, "serve them by HTTP at this port of 127.0.0.1 instead; 0: any port")
       ->check(CLI::Range(0, 65535));
+  tutti::RasQuestion question;
+  const CLI::App* const ras = addRas(app, question);
   CLI11_PARSE(app, argc, argv);
   if (live->parsed()) return tutti::tool::showTop(top);
   if (counters->parsed()) return tutti::tool::printMetrics(metrics);
   if (stalls->parsed()) return tutti::askForStalls(pid);
   if (net->parsed()) return tutti::tool::printNetworks();
+  if (ras->parsed()) {
+    question.monitor = ras->count("--monitor") > 0;
+    return tutti::askForReport(question);
+  }
   if (!env) {
     std::fputs(app.help().c_str(), stdout);
     return 0;

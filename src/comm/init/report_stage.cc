@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/host.h"
+#include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
@@ -84,20 +85,7 @@ class MetProcesses {
   std::map<std::string, std::optional<ras::Member>> members_;
 };
 
-}  // namespace
-
-void startReports(const ncclComm& comm) {
-  const Result<HostIdentity> host = hostIdentity(comm.settings->hostId);
-  ras::startProcess(comm.settings->ras, libraryFacts(), host.ok() ? host.value().hash : 0);
-}
-
-void offerReports(const ncclComm& comm, topo::PeerInfo& self) {
-  const ras::Contact contact = ras::offerContact(comm.parts.bootstrap->keyFor(kKeyUse), self.rank);
-  self.rasAddress = contact.address;
-  self.rasKey = contact.key;
-}
-
-void listForReports(ncclComm& comm) {
+void list(ncclComm& comm) {
   MetProcesses met(comm);
   std::vector<ras::CommMember> members;
   for (const topo::PeerInfo& peer : comm.parts.peers) {
@@ -109,6 +97,25 @@ void listForReports(ncclComm& comm) {
   const ras::OwnRank rank{
       {id.commId, first.hostHash, first.processHash}, id.nRanks, id.rank, id.cudaDevice, id.nvmlDevice};
   comm.listing = ras::Registry::instance().add(rank, std::move(members), [&comm] { return stateOf(comm); });
+}
+
+}  // namespace
+
+void startReports(const ncclComm& comm) {
+  ignoringShortage([&comm] {
+    const Result<HostIdentity> host = hostIdentity(comm.settings->hostId);
+    ras::startProcess(comm.settings->ras, libraryFacts(), host.ok() ? host.value().hash : 0);
+  });
+}
+
+void offerReports(const ncclComm& comm, topo::PeerInfo& self) {
+  const ras::Contact contact = ras::offerContact(comm.parts.bootstrap->keyFor(kKeyUse), self.rank);
+  self.rasAddress = contact.address;
+  self.rasKey = contact.key;
+}
+
+void listForReports(ncclComm& comm) {
+  ignoringShortage([&comm] { list(comm); });
 }
 
 }  // namespace tutti::comm
