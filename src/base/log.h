@@ -96,7 +96,7 @@ void info(std::uint32_t subsys, Format<Args...> format, Args&&... args) noexcept
 }
 
 template <class... Args>
-void trace(std::uint32_t subsys, Format<Args...> format, Args&&... args) noexcept {
+void logTrace(std::uint32_t subsys, Format<Args...> format, Args&&... args) noexcept {
   if (!detail::logEnabled(LogLevel::Trace, subsys)) return;
   detail::logFormatted(LogLevel::Trace, subsys, format.where, format.text, fmt::make_format_args(args...));
 }

@@ -38,7 +38,7 @@ Result<void*> registerBuffer(ncclComm& comm, void* buffer, std::size_t bytes) {
                 fmt::ptr(buffer), covered, describeComm(comm));
   }
   void* const handle = comm.registrations->add(buffer, bytes);
-  trace(kReg, "comm {} registers {} bytes at {} as {}", fmt::ptr(&comm), bytes, fmt::ptr(buffer), handle);
+  logTrace(kReg, "comm {} registers {} bytes at {} as {}", fmt::ptr(&comm), bytes, fmt::ptr(buffer), handle);
   return handle;
 }
 

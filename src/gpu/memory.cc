@@ -46,7 +46,7 @@ Result<DeviceBuffer> DeviceBuffer::create(const Device& device, std::size_t byte
   }
   DeviceBuffer buffer({&device, address}, bytes, use);
   TRY(zeroDevice(device, address, bytes));
-  trace(kAlloc, "{} bytes on device {} at {:#x} for {}", bytes, device.ordinal(), address, use.about);
+  logTrace(kAlloc, "{} bytes on device {} at {:#x} for {}", bytes, device.ordinal(), address, use.about);
   return buffer;
 }
 

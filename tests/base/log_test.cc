@@ -76,7 +76,7 @@ TEST(Log, InfoNeedsLevelAndSubsystem) {
 
 TEST(Log, CallLinesHaveNoDevice) {
   const LogEnv env{{"NCCL_DEBUG", "TRACE"}, {"NCCL_DEBUG_SUBSYS", "CALL"}};
-  trace(kCall, "ncclX()");
+  logTrace(kCall, "ncclX()");
   EXPECT_NE(test::capturedText().find(std::to_string(::gettid()) + " NCCL CALL ncclX()\n"), std::string::npos);
 }
 

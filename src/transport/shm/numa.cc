@@ -17,7 +17,7 @@ int numaNodeOf(const gpu::Device& device) {
 void placeNear(void* address, std::size_t bytes, int node) {
   if (node < 0) return;
   const bool placed = preferNode(address, bytes, node);
-  trace(kShm | kAllocHost, "{} bytes of shared memory on NUMA node {}{}", bytes, node, placed ? "" : " not allowed");
+  logTrace(kShm | kAllocHost, "{} bytes of shared memory on NUMA node {}{}", bytes, node, placed ? "" : " not allowed");
 }
 
 }  // namespace tutti::shm

@@ -95,7 +95,7 @@ void NicEvents::take(const ibv_async_event& event) {
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return trace(kNet, "NET/IB : {}: {}", name_, text);
+      return logTrace(kNet, "NET/IB : {}: {}", name_, text);
     default:
       return takePortEvent(event, text);
   }
