@@ -12,6 +12,7 @@
 #include "comm/enqueue/group.h"
 #include "comm/state/progress.h"
 #include "nccl.h"
+#include "trace/points.h"
 
 /// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.
 #define TUTTI_API(result, name, params)                                                                   \
@@ -35,8 +36,10 @@ inline ncclResult_t toCode(const Result<comm::Progress>& result) {
 template <class Body>
 ncclResult_t ask(std::string_view function, Body&& body) noexcept {
   forgetThreadError();
+  trace::Call call(function);
   try {
     const ncclResult_t code = detail::toCode(body());
+    call.setResult(code);
     if (code == ncclSuccess || code == ncclInProgress) forgetThreadError();
     return code;
   } catch (const std::bad_alloc&) {

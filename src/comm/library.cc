@@ -1,5 +1,6 @@
 #include "comm/library.h"
 
+#include "comm/init/trace_stage.h"
 #include "comm/settings/comm_settings.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"
@@ -11,6 +12,7 @@ namespace tutti::comm {
 Status startLibraryWithoutCuda() {
   TRY(plugin::startEnvironment());
   readCommSettings();
+  startTrace(-1);
   return {};
 }
 

@@ -39,7 +39,8 @@ struct HostKernelTable;
   X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute) X(cuDeviceGetP2PAttribute)                       \
   X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
-  X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)
+  X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)         \
+  X(cuEventElapsedTime)
 // clang-format on
 
 namespace tutti::gpu {

@@ -1,5 +1,6 @@
 #include "gpu/event.h"
 
+#include "base/log.h"
 #include "gpu/stream.h"
 
 namespace tutti::gpu {
@@ -13,6 +14,23 @@ Result<Event> Event::create(const Device& device) {
   CUevent event = nullptr;
   TRY(device.check(device.driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate"));
   return Event({&device, event});
+}
+
+Result<Event> Event::createTimed(const Device& device) {
+  ASSIGN(const ContextGuard guard, device.enter());
+  if (device.driver().cuEventElapsedTime == nullptr) {
+    return fail(ncclUnhandledCudaError, "The CUDA driver has no cuEventElapsedTime; a newer one has");
+  }
+  CUevent event = nullptr;
+  TRY(device.check(device.driver().cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate"));
+  return Event({&device, event});
+}
+
+Result<double> Event::secondsSince(const Event& earlier) const {
+  constexpr double kMilli = 1e-3;
+  float milliseconds = 0;
+  TRY(device().check(device().driver().cuEventElapsedTime(&milliseconds, earlier.get(), get()), "cuEventElapsedTime"));
+  return double{milliseconds} * kMilli;
 }
 
 Status Event::record(CUstream stream) {

@@ -1,4 +1,4 @@
-// CUDA events without timing: how work on one stream waits for work on another.
+// CUDA events: how work on one stream waits for work on another, and when a stream came to a point.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,10 @@ struct EventTraits : DeviceTraits<CUevent> {
 /// thread-safe.
 class Event {
  public:
+  /// Without timing.
   static Result<Event> create(const Device& device);
+  /// With timing, for secondsSince(). ncclUnhandledCudaError where the driver has none.
+  static Result<Event> createTimed(const Device& device);
   CUevent get() const { return handle_.get().raw; }
 
   /// Marks the point that `stream` has reached. On a capturing stream the mark is part of that capture.
@@ -29,6 +32,9 @@ class Event {
   Status waitOn(CUstream stream) const;
   /// Whether the last record has been passed (true if there was none).
   Result<bool> done() const;
+  /// Seconds from the last record of `earlier` to ours, below 0 the other way round. Both are timed, and done. The
+  /// device's context is current.
+  Result<double> secondsSince(const Event& earlier) const;
   /// Host wait for the last record; leaves when `abort` (may be null) is raised or `bound` has passed.
   Status wait(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
 

@@ -30,6 +30,10 @@ ROOMS = {
         "for": "addresses, interfaces, sockets with deadlines and named errors",
         "may": {"base": {}},
     },
+    "trace": {
+        "for": "the time line of a process: its file, and the points that write it",
+        "may": {"base/.": {}},
+    },
     "device": {
         "for": "what host and kernels share: works, connections, lines, partitions, policies",
         "may": {},
@@ -172,15 +176,15 @@ ROOMS = {
     },
     "transport/net/lane": {
         "for": "one protocol of a connection over a network: path, options, shared slots, probe",
-        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "proxy": {}, "transport/common": {}},
+        "may": {"base/.": {}, "trace": {}, "device/.": {}, "gpu": {}, "plugin": {}, "proxy": {}, "transport/common": {}},
     },
     "transport/net/send": {
         "for": "the sending end: from slots to the network",
-        "may": {"base/.": {}, "device/.": {}, "proxy": {}, "transport/net/lane": {}},
+        "may": {"base/.": {}, "trace": {}, "device/.": {}, "proxy": {}, "transport/net/lane": {}},
     },
     "transport/net/recv": {
         "for": "the receiving end: from the network to slots, several receives in one",
-        "may": {"base/.": {}, "device/.": {}, "plugin": {}, "proxy": {}, "transport/net/lane": {}},
+        "may": {"base/.": {}, "trace": {}, "device/.": {}, "plugin": {}, "proxy": {}, "transport/net/lane": {}},
     },
     "transport/net/endpoint": {
         "for": "ends of connections, their network connections, memory and sharing",
@@ -231,7 +235,7 @@ ROOMS = {
     },
     "comm/launch": {
         "for": "launching plans, graphs that keep them, devices in use",
-        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "proxy": {}},
+        "may": {"base/.": {}, "trace": {}, "device/.": {}, "gpu": {}, "proxy": {}},
     },
     "comm/connect": {
         "for": "which connections a plan needs, and making them",
@@ -265,7 +269,7 @@ ROOMS = {
     "comm/state": {
         "for": "the communicator itself: its parts, abort word, gate, custom reductions",
         "may": {
-            "base": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {},
+            "base": {}, "trace": {}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {},
             "ras/.": {"only": r"(call_counts|registry)\.h"}, "topo/machine": {},
             "proxy": {}, "transport/common": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
             "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {},
@@ -281,7 +285,8 @@ ROOMS = {
     "comm/ending": {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
-            "base": {}, "bootstrap": {}, "ras/.": {"only": r"registry\.h"}, "gpu": {}, "proxy": {"only": r"task\.h"},
+            "base": {}, "trace": {}, "bootstrap": {}, "ras/.": {"only": r"registry\.h"}, "gpu": {},
+            "proxy": {"only": r"task\.h"},
             "comm/tuning": {"only": r"filter\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
             "comm/diagnosis": {}, "comm/state": {},
         },
@@ -289,8 +294,8 @@ ROOMS = {
     "comm/init": {
         "for": "the stages of init: each takes a communicator one step further",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {}, "topo": {}, "plugin": {}, "proxy": {},
-            "transport": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
+            "base": {}, "trace": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {}, "topo": {}, "plugin": {},
+            "proxy": {}, "transport": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
             "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {},
             "comm/agreement": {},
             "comm/ending": {},
@@ -306,8 +311,9 @@ ROOMS = {
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"}, "topo/machine": {},
-            "comm/tuning": {"only": r"selection\.h"}, "comm/plan": {}, "comm/launch": {}, "comm/connect": {}, "comm/state": {}, "comm/init": {},
+            "base": {}, "trace": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"},
+            "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "comm/plan": {}, "comm/launch": {},
+            "comm/connect": {}, "comm/state": {}, "comm/init": {},
         },
     },
     "comm": {
@@ -320,7 +326,7 @@ ROOMS = {
     },
     "api": {
         "for": "the exported functions: argument checks and the error boundary",
-        "may": {"base": {}, "comm": {}},
+        "may": {"base": {}, "comm": {}, "trace": {}},
     },
 }
 

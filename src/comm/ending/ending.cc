@@ -30,6 +30,7 @@
 #include "comm/state/revocation.h"
 #include "gpu/context.h"
 #include "ras/registry.h"
+#include "trace/points.h"
 
 namespace tutti::comm {
 
@@ -142,6 +143,7 @@ Status awaitKernels(ncclComm& comm) {
 
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
+  trace::markText(trace::Kind::Ending, comm->progress.traced.number, how);
   KernelWatch::instance().remove(*comm);
   const bool lastOfFamily = leaveFamily(*comm);
   const bool inPeace = closesInPeace(*comm);

@@ -8,6 +8,7 @@
 #include "comm/connect/link_types.h"
 #include "comm/enqueue/launch_events.h"
 #include "comm/enqueue/registered_buffers.h"
+#include "comm/enqueue/tracing.h"
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -21,6 +22,7 @@
 #include "comm/state/op_tally.h"
 #include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
+#include "trace/points.h"
 
 namespace tutti::comm {
 
@@ -97,7 +99,9 @@ Status CommWork::plan() {
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
   if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
+  const std::uint64_t begin = trace::on() ? trace::now() : 0;
   TRY(kept_->planner.plan(*parts.planning, kept_->ops, kept_->plan));
+  if (begin != 0) tracePlan(*comm_, kept_->ops, kept_->plan, begin);
   if (comm_->identity.rank == 0) logDecisions(*parts.planning, kept_->plan);
   parts.channels->findMissing(kept_->plan, kept_->missing);
   return {};
@@ -110,6 +114,9 @@ Status CommWork::checkMayGoOn() const {
 Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
   const Connecting mark(comm_->progress, kept_->plan);
+  const trace::Within within(comm_->progress.traced.number);
+  const trace::Span span(trace::Kind::Connect, comm_->progress.traced.number, trace::Takes::Long,
+                         [this] { return peersText(kept_->missing); });
   return connectMissing(*comm_, kept_->plan, kept_->missing);
 }
 
@@ -130,6 +137,7 @@ Status CommWork::loadKernels() {
     if (kernel.function == nullptr) {
       kernel.name = nameOf(planned);
       ASSIGN(kernel.function, parts.device->kernel(kernel.name));
+      if (trace::on()) kernel.traced = trace::text(kernel.name);
     }
     planned.args.comm = parts.channels->view();
     planned.args.firstChannel = planned.firstChannel;
@@ -139,7 +147,8 @@ Status CommWork::loadKernels() {
                                planned.nThreads,
                                &planned.args,
                                kernel.name,
-                               {planned.func, planned.algorithm, planned.protocol}});
+                               {planned.func, planned.algorithm, planned.protocol},
+                               kernel.traced});
   }
   return {};
 }
@@ -149,6 +158,8 @@ Status CommWork::launch(void* groupEvent) {
   TRY(markRegistered(*comm_, kept_->plan));
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
+  const std::uint64_t begin = trace::on() ? trace::now() : 0;
+  if (begin != 0) parts.launcher->traceNext(comm_->progress.traced.number, comm_->progress.traced.launches + 1);
   std::optional<LaunchEvents> events;
   if (parts.events != nullptr) {
     events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent);
@@ -156,6 +167,7 @@ Status CommWork::launch(void* groupEvent) {
     for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
   }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent));
+  if (begin != 0) traceLaunches(*comm_, kept_->ops, kept_->launches, begin);
   for (const Decision& decision : kept_->plan.decisions) {
     comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);
   }

@@ -9,6 +9,7 @@
 #include "comm/enqueue/call_events.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/enqueue/group.h"
+#include "comm/enqueue/tracing.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
@@ -18,6 +19,7 @@
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
+#include "trace/session.h"
 
 namespace tutti::comm {
 
@@ -151,6 +153,7 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
   TRY(comm.lostPeer->need());
   logCall(comm, op);
   comm.tally->called(op, comm.identity.nRanks);
+  if (trace::on()) traceOp(comm, op);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   CallEvent event(comm, op, groupEvent(), std::max(1, groupDepth()));
   const Result<Progress> result = collect(comm, op, event);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,12 +31,14 @@
 #include "comm/init/network_stage.h"
 #include "comm/init/peer_stage.h"
 #include "comm/init/planning_stage.h"
+#include "comm/init/trace_stage.h"
 #include "comm/init/transport_stage.h"
 #include "comm/init/tuner_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
 #include "gpu/memory_ledger.h"
+#include "trace/points.h"
 
 namespace tutti::comm {
 
@@ -46,19 +49,26 @@ constexpr auto kEchoGrace = std::chrono::milliseconds(500);
 
 enum class Stage : std::uint8_t { Kernels, Alloc, Bootstrap, Allgathers, Topo, Graphs, Connections, Rest, Count };
 
-/// Seconds spent per stage, for the "Init timings" line.
+constexpr std::array<const char*, static_cast<std::size_t>(Stage::Count)> kStageNames{
+    "kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest"};
+
+/// Seconds spent per stage, for the "Init timings" line, and for a trace.
 class StageClock {
  public:
+  explicit StageClock(std::uint16_t traced) : traced_(traced) {}
   /// Books the time since the last call on `stage`.
   void book(Stage stage) {
     const auto now = SteadyClock::now();
-    seconds_[static_cast<std::size_t>(stage)] += std::chrono::duration<double>(now - last_).count();
+    const auto index = static_cast<std::size_t>(stage);
+    seconds_[index] += std::chrono::duration<double>(now - last_).count();
+    trace::markSince(last_, trace::Kind::Stage, traced_, kStageNames[index]);
     last_ = now;
   }
   double of(Stage stage) const { return seconds_[static_cast<std::size_t>(stage)]; }
   double total() const { return std::chrono::duration<double>(last_ - start_).count(); }
 
  private:
+  std::uint16_t traced_;
   SteadyClock::time_point start_ = SteadyClock::now();
   SteadyClock::time_point last_ = start_;
   std::array<double, static_cast<std::size_t>(Stage::Count)> seconds_{};
@@ -136,6 +146,7 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitSt
   clock.book(Stage::Topo);
   stall.enter("exchange of facts");
   TRY(meetPeers(comm, machine));
+  TRY(shareClocks(comm));
   clock.book(Stage::Allgathers);
   stall.enter("kernels");
   TRY(loadSharedKernels(comm));
@@ -180,9 +191,12 @@ Status causeOf(ncclComm& comm, Status own) {
 }  // namespace
 
 Status runInit(ncclComm& comm, const JoinStep& join) {
+  traceComm(comm);
+  const trace::Within within(comm.progress.traced.number);
+  const trace::Span whole(trace::Kind::Stage, comm.progress.traced.number, "init", trace::Takes::Long);
   logPhase(comm, "START");
   logConfig(comm);
-  StageClock clock;
+  StageClock clock(comm.progress.traced.number);
   const Status status = causeOf(comm, runGuarded([&] {
                                   InitStall stall(stallSubject(comm));
                                   const WatchedInit watched(stall);

@@ -11,6 +11,7 @@
 #include "gpu/context.h"
 #include "gpu/kernels.h"
 #include "topo/machine/rank_layout.h"
+#include "trace/session.h"
 
 namespace tutti::comm {
 
@@ -22,6 +23,7 @@ Status meetPeers(ncclComm& comm, const OwnMachine& machine) {
   self.collNetDevices = collNetDevices(comm);
   self.familyRank = offeredPlace(comm);
   offerReports(comm, self);
+  self.traced = trace::on() ? 1 : 0;
   ASSIGN(parts.peers, gatherPeers(*parts.bootstrap, self));
   listForReports(comm);
   TRY(settleMembership(comm));

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "comm/launch/kernel_times.h"
 #include "comm/launch/launch_order.h"
 #include "gpu/capture.h"
 #include "gpu/stream.h"
@@ -51,6 +53,28 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, Gr
     ASSIGN(order, LaunchOrder::create(device, {.mix = rules.mix, .within = rules.orderWithin}));
   }
   return std::unique_ptr<Launcher>(new Launcher(device, rules.holds, std::move(order), std::move(own)));
+}
+
+Launcher::Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+                   std::optional<gpu::Event> own)
+    : device_(&device), holds_(holds), order_(std::move(order)), own_(std::move(own)) {}
+
+Launcher::~Launcher() {
+  if (times_ == nullptr) return;
+  const ErrorsAsInfo harmless;
+  if (const Result<gpu::ContextGuard> guard = device_->enter(); guard.ok()) times_->harvest();
+}
+
+void Launcher::traceNext(std::uint16_t comm, std::uint32_t number) {
+  if (times_ == nullptr) {
+    times_ = std::make_unique<KernelTimes>(*device_);
+    timing_.store(times_.get());
+  }
+  traced_ = {comm, number};
+}
+
+void Launcher::harvestTimes() {
+  if (KernelTimes* const times = timing_.load(); times != nullptr) times->harvest();
 }
 
 Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> streams) const {
@@ -126,6 +150,9 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   TRY(order_->before(capture, streams));
   TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
+  const Traced traced = std::exchange(traced_, {});
+  const bool timed = traced.number != 0 && !capture.capturing;
+  if (timed) times_->begin(streams.back());
   ++launching_;  // before anything is counted
   Status status;
   bool any = false;
@@ -139,6 +166,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
     const Status released = callAtReplay(streams.back(), releaseGroup, driven);
     if (status.ok()) status = released;
   }
+  if (timed) times_->end(streams.back(), traced.comm, traced.number, launches.size());
   if (!any && !status.ok()) return status;
   const Status ordered = order_->after(capture, streams);
   const Status noted = noteEnd(capture, streams.back());
@@ -170,6 +198,7 @@ CUresult Launcher::query() {
   CUresult result = driver.cuThreadExchangeStreamCaptureMode(&mode);
   if (result == CUDA_SUCCESS) {
     result = driver.cuEventQuery(done().get());
+    if (result == CUDA_SUCCESS) harvestTimes();
     static_cast<void>(driver.cuThreadExchangeStreamCaptureMode(&mode));
   }
   CUcontext popped = nullptr;

@@ -31,6 +31,7 @@ class ProgressGroup;
 
 namespace tutti::comm {
 
+class KernelTimes;
 class LaunchOrder;
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
@@ -50,6 +51,7 @@ class Launcher {
  public:
   /// The device, and `rules.holds`, must outlive the launcher.
   static Result<std::unique_ptr<Launcher>> create(const gpu::Device& device, GraphRules rules = {});
+  ~Launcher();
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
@@ -60,6 +62,11 @@ class Launcher {
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
                 proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr);
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
+
+  /// The next launch() is launch `number` of communicator `comm` in a trace, which is told when its kernels ran.
+  void traceNext(std::uint16_t comm, std::uint32_t number);
+  /// Has the trace told of kernels that have ended. The device's context is current.
+  void harvestTimes();
 
   /// Waits on the host until the last launch, or the last replay of a graph with launches, is done; not for others of
   /// the same order.
@@ -96,8 +103,7 @@ class Launcher {
   void countMessages();
   std::string lastLaunchLocked() const;
   Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
-           std::optional<gpu::Event> own)
-      : device_(&device), holds_(holds), order_(std::move(order)), own_(std::move(own)) {}
+           std::optional<gpu::Event> own);
   const gpu::Event& done() const;
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
   Status tellOfGraph(const gpu::CaptureState& capture);
@@ -116,6 +122,13 @@ class Launcher {
   std::atomic<int> launching_{0};  ///< calls that have begun, and not ended well
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> seenDone_{0};
+  struct Traced {
+    std::uint16_t comm = 0;
+    std::uint32_t number = 0;  ///< 0: the next launch is not traced
+  };
+  Traced traced_;
+  std::unique_ptr<KernelTimes> times_;         ///< made by the first launch that is traced
+  std::atomic<KernelTimes*> timing_{nullptr};  ///< the same, for other threads
   mutable std::mutex namesMutex_;
   std::string lastOperation_;
   std::string lastKernel_;

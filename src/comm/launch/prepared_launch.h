@@ -1,6 +1,7 @@
 // A kernel that is ready to be launched, as plain values.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "comm/launch/launch_note.h"
@@ -31,6 +32,7 @@ struct PreparedLaunch {
   const device::KernelArgs* args = nullptr;
   std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
   LaunchShape shape = {};
+  std::uint32_t traced = 0;            ///< the kernel's name in a trace
   LaunchListener* listener = nullptr;  ///< null: nobody listens
 };
 

@@ -76,6 +76,7 @@ struct Op {
   CUevent_st* launchEvent = nullptr;  ///< recorded before the first kernel of the group; null: none
   std::uint64_t tag = 0;              ///< for tools
   OpEvents events{};                  ///< filled by enqueue()
+  std::uint32_t traceNumber = 0;      ///< its number among the communicator's operations in a trace, 0: none
 };
 
 /// Bytes of one element; 0 for a value that is no data type.

@@ -36,6 +36,7 @@ void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault 
 void failComm(ncclComm& comm, Status why, Fault fault) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
   const std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
+  trace::markText(trace::Kind::Failure, comm.progress.traced.number, text, static_cast<std::uint64_t>(why.code()));
   // Peers first: whoever is woken here may abort the communicator at once, and they would hear of that instead.
   announceFailure(comm, why, text, fault);
   comm.abort.raise(why, text, text);

@@ -21,6 +21,7 @@
 #include "nccl.h"
 #include "ras/call_counts.h"
 #include "topo/machine/peer_info.h"
+#include "trace/points.h"
 
 namespace tutti::bootstrap {
 class Bootstrap;
@@ -100,6 +101,7 @@ struct CommOptions {
 struct LoadedKernel {
   std::string name;
   CUfunction function = nullptr;
+  std::uint32_t traced = 0;  ///< its name in a trace
 };
 
 /// What init builds, in this order, and destruction takes down in reverse: the tie to the peers goes last, so that they
@@ -162,6 +164,7 @@ struct CommProgress {
   ras::CallCounts calls;                         ///< for reports on the job
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
+  trace::CommCounts traced;                      ///< for this rank's trace; the calling thread's
   std::shared_ptr<KernelWait> kernels;           ///< while the watch sees them run; its thread's
 };
 

@@ -28,6 +28,7 @@ struct PeerInfo {
   std::uint32_t bootIdUnknown = 0;     ///< 1: hostHash may differ from that of other ranks of this host
   std::int32_t familyRank = -1;        ///< in the family whose connections it would share; -1: it shares none
   std::int32_t collNetDevices = -1;    ///< of its collNet plugin, 0: it has none; -1: CollNet is not enabled
+  std::uint32_t traced = 0;            ///< 1: its process writes a trace
   std::uint64_t machineHash = 0;       ///< of what the rank knows of its host's hardware; 0: nothing
   Address rasAddress;                  ///< where its process is asked about the job; unset: it is not
   std::uint32_t zero = 0;

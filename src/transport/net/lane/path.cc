@@ -38,6 +38,11 @@ std::string nameOf(const topo::PeerInfo& rank, const std::string& numbering) {
 
 }  // namespace
 
+trace::StepWords stepWords(const NetPath& path, device::Protocol protocol) {
+  return {path.link.peer.rank, static_cast<std::uint16_t>(path.link.channel), static_cast<std::uint8_t>(protocol),
+          static_cast<std::uint8_t>(path.link.kind)};
+}
+
 std::string NetPath::brief() const {
   return fmt::format("{} {} by {} on channel {}", direction == device::Direction::Send ? "send to" : "receive from",
                      nameOf(link.peer, numbering), description, link.channel);

@@ -16,6 +16,7 @@
 #include "device/direction.h"
 #include "plugin/net.h"
 #include "proxy/task.h"
+#include "trace/format.h"
 #include "transport/common/transport.h"
 #include "transport/net/lane/counters.h"
 #include "transport/net/lane/peer_farewells.h"
@@ -44,6 +45,9 @@ struct NetPath {
   /// The same with "of rank 0 (host a, device 0)".
   std::string text() const;
 };
+
+/// Which connection and protocol it is, for a trace.
+trace::StepWords stepWords(const NetPath& path, device::Protocol protocol);
 
 /// The error of a call of the network: who, with whom, over what, which call, what the network has said. Says nothing,
 /// and passes `cause` on, where the peer has left in peace.

@@ -18,7 +18,9 @@ FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& t
       tally_(tally),
       messages_(setup.messages),
       room_(receiverMessageBytes({setup.view.slotBytes[0], setup.view.slotBytes[1], 0}) / kMostUnderWay),
-      queue_(lane, tally, 0) {
+      queue_(lane, tally, 0),
+      requests_{trace::Requests(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::LL)),
+                trace::Requests(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::LL128))} {
   for (Fifo& fifo : fifos_) {
     fifo.arrived = fifo.put = setup.firstStep;
     fifo.report.set(LaneWait::Message, fifo.put);
@@ -58,6 +60,7 @@ Status FlaggedRecvLane::enter(Place place, std::size_t received) {
                 path_.text(), received, head.step, head.protocol, head.bytes);
   }
   fifo->placeOf[fifo->arrived++ % kMostUnderWay] = place;
+  requests_[head.protocol].arrived(head.step, head.bytes);
   tally_.posted();
   return {};
 }

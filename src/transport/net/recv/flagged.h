@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/recv/queue.h"
 
@@ -57,6 +58,7 @@ class FlaggedRecvLane {
   std::optional<Place> refused_;  ///< that the network had no room for: it is asked again with the same
   // Receives end in the order in which they were posted; places come free in another one.
   RecvQueue queue_;
+  std::array<trace::Requests, kFlagged> requests_;  ///< by protocol
   int partings_ = 0;
   std::array<Place, kMostUnderWay> order_{};
   std::uint32_t free_ = (1u << kMostUnderWay) - 1;  ///< a bit for each place

@@ -18,7 +18,8 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tal
       groups_(setup.groups),
       grace_(setup.farewellGrace),
       delivered_(setup.firstStep),
-      checked_(setup.firstStep) {
+      checked_(setup.firstStep),
+      requests_(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::Simple)) {
   if (groups_ != nullptr) groups_->join(*this);
 }
 
@@ -109,7 +110,11 @@ Result<bool> SimpleRecvLane::post(std::uint64_t head) {
   bool any = false;
   for (; mayPost(head); any = true) {
     ASSIGN(const bool taken, queue_.post(slotOf(queue_.posted())));
-    if (!taken) break;
+    if (!taken) {
+      requests_.refused();
+      break;
+    }
+    requests_.posted(queue_.posted() - 1);
   }
   if (queue_.stalled() && queue_.empty()) report_.set(LaneWait::Room, queue_.posted());
   return any;
@@ -124,6 +129,7 @@ std::optional<AskedReceive> SimpleRecvLane::asked() const {
 
 void SimpleRecvLane::posted(RecvTicket ticket) {
   tickets_[queue_.posted() % device::kSteps] = ticket;
+  requests_.posted(queue_.posted());
   queue_.push();
 }
 
@@ -164,6 +170,7 @@ Status SimpleRecvLane::enter(int bytes) {
   bytes_[step % device::kSteps] = static_cast<std::uint32_t>(bytes);
   if (bytes != 0 || !lane_.parts) TRY(checkSize(step));
   tally_.posted();
+  requests_.ended(step, static_cast<std::uint64_t>(bytes));
   return {};
 }
 

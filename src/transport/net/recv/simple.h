@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/recv/multi_recv.h"
 #include "transport/net/recv/queue.h"
@@ -78,6 +79,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   void* flush_ = nullptr;  ///< null with `received_`: still to be asked for
   std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<RecvTicket, device::kSteps> tickets_{};  ///< with groups
+  trace::Requests requests_;
   LaneReport report_{device::Protocol::Simple};
 };
 

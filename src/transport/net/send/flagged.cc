@@ -20,6 +20,7 @@ FlaggedSendLane::FlaggedSendLane(device::Protocol protocol, NetLane& lane, const
       room_(messageRoom(protocol, setup.view.slotBytes[static_cast<int>(protocol)])),
       collected_(setup.firstStep),
       queue_(lane, tally, setup.firstStep),
+      requests_(trace::Kind::NetSend, stepWords(setup.path, protocol)),
       report_(protocol) {}
 
 Result<bool> FlaggedSendLane::collectOne(std::uint64_t othersOldest) {
@@ -68,7 +69,12 @@ Result<bool> FlaggedSendLane::sendOne() {
   const std::uint64_t step = queue_.sent();
   const std::uint32_t bytes = headOf(step).bytes;
   ASSIGN(const bool taken, queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration}));
-  if (!taken) report_.set(LaneWait::Network, step, bytes);
+  if (taken) {
+    requests_.posted(step);
+  } else {
+    requests_.refused();
+    report_.set(LaneWait::Network, step, bytes);
+  }
   return taken;
 }
 
@@ -91,6 +97,7 @@ Result<bool> FlaggedSendLane::finish(std::uint64_t othersSent) {
 void FlaggedSendLane::finishOne(std::uint32_t bytes) {
   tally_.bytes(bytes);
   tally_.done();
+  requests_.ended(queue_.done(), bytes);
   queue_.pop();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/send/queue.h"
 
@@ -57,6 +58,7 @@ class FlaggedSendLane {
   SendQueue queue_;
   std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
   std::array<std::uint64_t, device::kSteps> made_{};
+  trace::Requests requests_;
   LaneReport report_;
 };
 

@@ -17,7 +17,8 @@ SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tal
       tally_(tally),
       seen_(setup.firstStep),
       queue_(lane, tally, setup.firstStep),
-      shared_(setup.shared) {}
+      shared_(setup.shared),
+      requests_(trace::Kind::NetSend, stepWords(setup.path, device::Protocol::Simple)) {}
 
 Result<plugin::NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
   const std::uint64_t word = sizeSaid(view_, device::Protocol::Simple, step);
@@ -79,11 +80,13 @@ Result<bool> SimpleSendLane::post() {
       ASSIGN(taken, queue_.post(message));
     }
     if (!taken) {
+      requests_.refused();
       release(made);
       report_.set(LaneWait::Network, step, made.bytes);
       return any;
     }
     tally_.posted();
+    requests_.posted(step);
     messages_[step % device::kSteps] = made;
   }
 }
@@ -107,6 +110,7 @@ void SimpleSendLane::finishOne() {
   const Message& message = messages_[queue_.done() % device::kSteps];
   tally_.bytes(message.bytes);
   tally_.done();
+  requests_.ended(queue_.done(), message.bytes);
   if (message.place) shared_->giveBack(*message.place);
   release(message);
   queue_.pop();

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "trace/points.h"
 #include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/send/queue.h"
@@ -54,6 +55,7 @@ class SimpleSendLane {
   std::array<Message, device::kSteps> messages_{};
   SpareMemory::Kept spare_;  ///< for what was offered and cannot be sent from where it lies
   bool spareTaken_ = false;
+  trace::Requests requests_;
   LaneReport report_{device::Protocol::Simple};
 };
 

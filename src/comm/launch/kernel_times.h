@@ -1,0 +1,67 @@
+// When kernels ran on the device, for a trace: events before and after them, read later.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/status.h"
+#include "gpu/context.h"
+#include "gpu/event.h"
+#include "gpu/stream.h"
+
+namespace tutti::comm {
+
+/// The launches of one communicator, about 250 a second at most: events cost the device more than a short
+/// operation should pay every time. Failures are told once, and then nothing is timed any more: a trace is not worth an
+/// operation. Any thread, but begin() and end() on the one that launches.
+class KernelTimes {
+ public:
+  /// The device must outlive the result.
+  explicit KernelTimes(const gpu::Device& device) : device_(&device) {}
+
+  /// What comes on `stream` from here on is to be timed, unless it is too soon after the last one. Its context is
+  /// current.
+  void begin(CUstream stream);
+  /// What came since begin() is launch `number` of the trace's communicator `comm`, and the `launches` - 1 after it.
+  void end(CUstream stream, std::uint16_t comm, std::uint32_t number, std::size_t launches);
+  /// Writes those that are done. Never waits. The device's context is current.
+  void harvest();
+
+ private:
+  static constexpr std::size_t kUnderWay = 32;
+  struct Timed {
+    std::optional<gpu::Event> before;
+    std::optional<gpu::Event> after;
+    std::uint64_t asked = 0;  ///< by the host's clock, when `before` was recorded
+    std::uint16_t comm = 0;
+    std::uint32_t number = 0;
+    std::size_t launches = 0;
+  };
+  Status prepare();
+  Status anchor();
+  void correct(const Timed& one, double began, double ended);
+  std::uint64_t at(double seconds) const;
+  Status beginOne(CUstream stream);
+  Status endOne(CUstream stream);
+  Status harvestAll();
+  /// Gives up where that is no success.
+  void heed(Status status);
+
+  const gpu::Device* device_;
+  std::mutex mutex_;  ///< the rest
+  bool given_ = false;
+  bool begun_ = false;
+  std::uint64_t lastBegin_ = 0;
+  std::optional<gpu::Stream> own_;
+  std::optional<gpu::Event> anchor_;  ///< a moment that the host's clock knows as well …
+  std::uint64_t anchoredAt_ = 0;      ///< … as this
+  std::array<Timed, kUnderWay> timed_;
+  std::uint64_t first_ = 0;  ///< oldest under way
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace tutti::comm
