@@ -8,6 +8,7 @@
 #include "networks.h"
 #include "ras.h"
 #include "stalls.h"
+#include "trace_command.h"
 
 namespace {
 
@@ -27,6 +28,15 @@ const CLI::App* addRas(CLI::App& app, tutti::RasQuestion& question) {
   return ras;
 }
 
+CLI::App* addTrace(CLI::App& app, tutti::tool::TraceCommand& command) {
+  CLI::App* const trace = app.add_subcommand("trace", "tell what traces (TUTTI_TRACE) of a job's processes show");
+  trace->add_option("files", command.files, "the files of all ranks")->required();
+  trace->add_option("-o,--output", command.output, "write a file for the Perfetto UI (https://ui.perfetto.dev)");
+  trace->add_flag("--summary", command.summary, "say in words where the time went (so without other options)");
+  trace->add_option("--svg", command.operation, "draw one collective, as 17 or AllReduce:17, to standard output");
+  return trace;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Tells what tutti would do here.", "tutti-info");
   bool env = false;
@@ -35,6 +45,7 @@ int run(int argc, char** argv) {
   app.add_flag("--markdown", markdown, "with --env: as docs/env.md, without values")->needs("--env");
   CLI::App* const stalls = app.add_subcommand("stalls", "ask a running process what its operations wait for");
   int pid = 0;
+  tutti::tool::TraceCommand traced;
   stalls->add_option("pid", pid, "number of the process, as the process itself sees it")
       ->required()
       ->check(CLI::PositiveNumber);
@@ -55,9 +66,11 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0, 65535));
   tutti::RasQuestion question;
   const CLI::App* const ras = addRas(app, question);
+  const CLI::App* const trace = addTrace(app, traced);
   CLI11_PARSE(app, argc, argv);
   if (live->parsed()) return tutti::tool::showTop(top);
   if (counters->parsed()) return tutti::tool::printMetrics(metrics);
+  if (trace->parsed()) return tutti::tool::runTraceCommand(traced);
   if (stalls->parsed()) return tutti::askForStalls(pid);
   if (net->parsed()) return tutti::tool::printNetworks();
   if (ras->parsed()) {

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Jobs are traced, and what tutti-info makes of their traces is read back with Perfetto's own definitions."""
+import importlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from support import BUILD, SOURCE, Process, check, environment, free_port, main, run
+
+INFO = BUILD / "tools/tutti_info/tutti-info"
+TRACED = BUILD / "tests/e2e/traced"
+EXAMPLE = BUILD / "examples/04_data_parallel_training"
+BEGIN, END, INSTANT = 1, 2, 3
+
+
+def definitions():
+    """The module of Perfetto's Python package, from this Python or where tools/install-deps --perfetto puts it."""
+    sys.path.append(str(SOURCE / ".deps/perfetto"))
+    try:
+        return importlib.import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    except ImportError as missing:
+        print(f"skipped: reading back with Perfetto's definitions ({missing}): tools/install-deps --perfetto")
+        return None
+
+
+def traced(folder, size, *arguments, late=None, **env):
+    """Starts one process for each rank; `late`: rank and milliseconds."""
+    port = free_port()
+    return [Process(size, [TRACED, r, size, *arguments, *([late[1]] if late and late[0] == r else [])],
+                    NCCL_COMM_ID=f"127.0.0.1:{port}", TUTTI_TRACE=f"{folder}/%r.trace", TUTTI_TRACE_MB=4,
+                    **{name: value[r] if isinstance(value, list) else value for name, value in env.items()})
+            for r in range(size)]
+
+
+def finish(ranks):
+    try:
+        for process in ranks:
+            check(process.wait(120) == 0, process.output())
+    finally:
+        for process in ranks:
+            process.close()
+
+
+def files(folder):
+    return sorted(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".trace"))
+
+
+def info(*arguments):
+    said = subprocess.run([INFO, "trace", *arguments], capture_output=True, text=True, timeout=60, env=environment())
+    check(said.returncode == 0, said.stdout + said.stderr)
+    return said.stdout
+
+
+class Timeline:
+    """A Perfetto file, checked as it is read: tracks are known, slices nest and end, arrows have two ends."""
+
+    def __init__(self, pb2, path):
+        trace = pb2.Trace()
+        with open(path, "rb") as file:
+            trace.ParseFromString(file.read())
+        self.tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+        self.events = [(p.timestamp, p.track_event) for p in trace.packet if p.HasField("track_event")]
+        self.names = {}
+        self.flows, ends = {}, {}
+        open_slices, last = {}, 0
+        for track in self.tracks.values():
+            check(track.parent_uuid == 0 or track.parent_uuid in self.tracks, f"track without its parent: {track}")
+        for time_ns, event in self.events:
+            check(time_ns >= last, "events are not in the order of time")
+            last = time_ns
+            check(event.track_uuid in self.tracks, f"event on no track: {event}")
+            stack = open_slices.setdefault(event.track_uuid, [])
+            if event.type == END:
+                check(stack, f"an end without a beginning on {self.tracks[event.track_uuid]}")
+                stack.pop()
+                continue
+            check(event.type in (BEGIN, INSTANT) and event.name and event.categories, f"what is this: {event}")
+            if event.type == BEGIN:
+                stack.append(event.name)
+            self.names.setdefault(event.name, []).append((time_ns, event))
+            for flow in event.flow_ids:
+                self.flows.setdefault(flow, []).append(event.name)
+            for flow in event.terminating_flow_ids:
+                ends.setdefault(flow, []).append(event.name)
+        check(not any(open_slices.values()), f"slices without an end: {open_slices}")
+        self.arrows = {flow: (self.flows[flow], ends[flow]) for flow in ends if flow in self.flows}
+        check(len(self.arrows) == len(ends), "an arrow ends that begins nowhere")
+
+    def processes(self):
+        return [t.process.process_name for t in self.tracks.values() if t.HasField("process")]
+
+    def count(self, name):
+        return len(self.names.get(name, []))
+
+    def facts(self, name):
+        return [{a.name: a.string_value or a.uint_value for a in event.debug_annotations} for _, event in self.names[name]]
+
+
+def check_timeline(folder, size, times):
+    pb2 = definitions()
+    output = f"{folder}/run.perfetto-trace"
+    info(*files(folder), "-o", output)
+    check(os.path.getsize(output) > 1000, "the Perfetto file is empty")
+    if pb2 is None:
+        return None
+    timeline = Timeline(pb2, output)
+    check(len(timeline.processes()) == size, timeline.processes())
+    for name in ("ncclAllReduce", "AllReduce"):
+        check(timeline.count(name) == size * times, f"{timeline.count(name)} of {name}")
+    check(timeline.count("init: init") == size and timeline.count("init: bootstrap") == size, "stages of init are missing")
+    check(timeline.count("kernel") >= size, "no kernels")
+    launches = [name for name in timeline.names if name.startswith("launch tutti_AllReduce_")]
+    check(sum(timeline.count(name) for name in launches) == size * times, launches)
+    for facts in timeline.facts("AllReduce"):
+        check(facts["bytes"] == 65536 and 1 <= facts["collective"] <= times, facts)
+    chosen = [name for name in timeline.names if name.startswith("plan ")]
+    check(sum(timeline.count(name) for name in chosen) == size * times, chosen)
+    check(all(" us" in facts["weighed"] for name in chosen for facts in timeline.facts(name)), "no reason for a plan")
+    calls = [chain for chain in timeline.flows.values() if chain[0] == "ncclAllReduce"]
+    check(len(calls) == size * times and all(chain[1].startswith("launch ") for chain in calls), calls[:3])
+    return timeline
+
+
+def late_rank_is_named_with_how_late_it_was_and_what_others_lost():
+    times, late_ms = 40, 12
+    with tempfile.TemporaryDirectory() as folder:
+        finish(traced(folder, 4, times, late=(2, late_ms)))
+        said = info(*files(folder), "--summary")
+        found = re.search(r"rank 2 \(host \S+, pid \d+\), rank 2 of communicator 0x\w+, came last in (\d+) of 40 operations, "
+                          r"([\d.]+) ms after the last of the others on the average .*: the other 3 ranks lost "
+                          r"([\d.]+) (ms|s) each", said)
+        check(found, said)
+        # Other processes of the machine may hold any rank up now and then.
+        check(int(found.group(1)) >= 30, said)
+        check(0.5 * late_ms < float(found.group(2)) < 4 * late_ms, said)
+        check("rank 2 of" in said[said.index("Late ranks"):].split("\n")[1], said)
+        check("AllReduce of 64 KB on 4 ranks" in said and "plan weighed: " in said, said)
+        check_timeline(folder, 4, times)
+        picture = info(*files(folder), "--svg", "AllReduce:7")
+        check(picture.startswith("<svg") and "rank 2, last" in picture, picture)
+
+
+def two_hosts_are_on_one_clock_and_sends_meet_their_receives():
+    with tempfile.TemporaryDirectory() as folder:
+        finish(traced(folder, 2, 20, NCCL_HOSTID=["one", "two"], NCCL_SOCKET_IFNAME="lo"))
+        said = info(*files(folder))
+        check(re.search(r"clock of host \S+: brought to that of host \S+ within [\d.]+ (us|ms), as measured at init", said), said)
+        timeline = check_timeline(folder, 2, 20)
+        if timeline is None:
+            return
+        check(len(timeline.arrows) > 20, f"{len(timeline.arrows)} arrows from sends to receives")
+        for sent, received in timeline.arrows.values():
+            check(sent == [f"send step {received[0].split()[-1]}"], (sent, received))
+
+
+def killed_rank_leaves_its_last_second():
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = traced(folder, 2, 0, TUTTI_PEER_TIMEOUT_MS=500)
+        try:
+            ranks[1].wait_for("reduced 100")
+            os.kill(int(re.search(r"pid (\d+)", ranks[1].output()).group(1)), signal.SIGKILL)
+            killed = time.clock_gettime(time.CLOCK_MONOTONIC)
+            ranks[1].wait()
+        finally:
+            for process in ranks:
+                process.close()
+        said = info(f"{folder}/1.trace")
+        check("it did not end in order, or still runs" in said, said)
+        check(re.search(r"AllReduce of 64 KB on 2 ranks \(communicator 0x\w+\): \d\d+ times", said), said)
+        output = f"{folder}/one.perfetto-trace"
+        info(f"{folder}/1.trace", "-o", output)
+        pb2 = definitions()
+        if pb2 is not None:
+            last = Timeline(pb2, output).events[-1][0] / 1e9
+            check(killed - 1 < last < killed + 0.1, f"killed at {killed}, last event at {last}")
+
+
+def training_of_four_ranks_in_one_process_is_read_back():
+    with tempfile.TemporaryDirectory() as folder:
+        run(4, EXAMPLE, SOURCE / "examples/data/digits.csv", 4, 1, TUTTI_TRACE=f"{folder}/%h-%p.trace")
+        said = info(*files(folder))
+        check(re.search(r"AllReduce of \d+ \w+ on 4 ranks", said) and "Late ranks" in said, said)
+        pb2 = definitions()
+        info(*files(folder), "-o", f"{folder}/run.perfetto-trace")
+        if pb2 is not None:
+            timeline = Timeline(pb2, f"{folder}/run.perfetto-trace")
+            check(timeline.count("AllReduce") >= 4, timeline.names.keys())
+
+
+def file_that_cannot_be_written_is_one_warning_and_no_failure():
+    port = free_port()
+    process = Process(1, [TRACED, 0, 1, 5], NCCL_COMM_ID=f"127.0.0.1:{port}", TUTTI_TRACE="/no/such/folder/x",
+                      NCCL_DEBUG="WARN")
+    try:
+        check(process.wait() == 0, process.output())
+        check(process.output().count("cannot be written: its folder does not exist") == 1, process.output())
+    finally:
+        process.close()
+
+
+if __name__ == "__main__":
+    main(late_rank_is_named_with_how_late_it_was_and_what_others_lost,
+         two_hosts_are_on_one_clock_and_sends_meet_their_receives, killed_rank_leaves_its_last_second,
+         training_of_four_ranks_in_one_process_is_read_back, file_that_cannot_be_written_is_one_warning_and_no_failure)
