@@ -15,6 +15,9 @@ namespace {
 constexpr milliseconds kCalls{1000};
 /// Both sides may have called at the same moment.
 constexpr milliseconds kAgain{200};
+/// Between rounds of ranks that do not answer: one that comes back is found within the grace that who begins to wait
+/// gives it (ConnectionLoop::endOfSilence).
+constexpr milliseconds kAllSilent{300};
 /// A rank listens as long as it is a member.
 constexpr milliseconds kRefusals{500};
 
@@ -91,7 +94,7 @@ void TreeRepair::findParent() {
     const int parent = livingParent(joined_.nRanks, nRoots_, joined_.rank, without);
     if (parent < 0) {
       if (silent.empty()) return;  // this rank is the first of all
-      if (!rest(joined_.peerTimeout)) return;
+      if (!rest(kAllSilent)) return;
       silent.clear();  // they may have come back
       continue;
     }

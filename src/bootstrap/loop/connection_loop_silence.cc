@@ -69,6 +69,7 @@ Notice ConnectionLoop::silenceOf(int rank, const std::string& hostText, millisec
 void ConnectionLoop::suspectSilence(int rank, milliseconds waited) {
   const std::lock_guard lock(mutex_);
   if (s_.stopping || s_.failure || s_.left.contains(rank) || s_.silent.contains(rank)) return;
+  if (isLinkedLocked(rank)) return;  // meanwhile it has called this one, and is heard or missed there
   Notice notice = silenceOf(rank, "", waited);
   flood(FrameType::Silence, rank, std::make_shared<const Bytes>(encodeNotice(notice)), 0);
   s_.silent[rank] = {std::move(notice), SteadyClock::now() - kSilenceGrace};
