@@ -52,18 +52,26 @@ class Ranks {
     members_.resize(static_cast<std::size_t>(size));
   }
 
-  /// All but `elsewhere`, which is a process of its own; its number, or -1.
+  /// All but `elsewhere`, which is a process of its own that says something ten times a second; its number, or -1.
   pid_t join(int elsewhere = -1) {
     const pid_t child = elsewhere < 0 ? -1 : ::fork();
     if (child == 0) {
       auto joined = Bootstrap::join(test::joinOptions(ids_, elsewhere, size_, settings_));
-      ::pause();
-      ::_exit(joined.ok() ? 0 : 1);
+      if (!joined.ok()) ::_exit(1);
+      const std::byte word{43};
+      while (true) {
+        joined.value()->announceState({&word, 1});
+        std::this_thread::sleep_for(milliseconds(100));
+      }
     }
     std::vector<int> here;
     for (int rank = 0; rank < size_; ++rank)
       if (rank != elsewhere) here.push_back(rank);
     test::runRanks(static_cast<int>(here.size()), [&](int i) { joinOne(here[static_cast<std::size_t>(i)]); });
+    // Until it has joined as well: the root calls a rank lost that falls silent before.
+    if (child > 0) {
+      EXPECT_TRUE(hears(here.back(), elsewhere));
+    }
     return child;
   }
 
@@ -89,22 +97,39 @@ class Ranks {
     return false;
   }
 
+  /// Whether a rank hears another one from now on, which speaks of itself.
+  bool hears(int rank, int from) {
+    const Deadline limit = Deadline::in(kLimit);
+    std::unique_lock lock(mutex_);
+    heard_[rank].erase(from);
+    while (!limit.expired() && !heard_[rank].contains(from)) {
+      lock.unlock();
+      std::this_thread::sleep_for(milliseconds(10));
+      lock.lock();
+    }
+    return heard_[rank].contains(from);
+  }
+
   /// Whom a rank was told to be lost; -1 if nobody in time.
   int awaitLost(int rank) {
     const Deadline limit = Deadline::in(kLimit);
     while (!limit.expired()) {
       {
         const std::lock_guard lock(mutex_);
-        if (lost_.contains(rank)) return lost_[rank];
+        if (lost_.contains(rank)) return lost_.at(rank).rank;
       }
       std::this_thread::sleep_for(milliseconds(1));
     }
     return -1;
   }
 
-  bool undisturbed() {
+  /// Success where nobody was told that a rank is lost.
+  testing::AssertionResult undisturbed() {
     const std::lock_guard lock(mutex_);
-    return lost_.empty();
+    if (lost_.empty()) return testing::AssertionSuccess();
+    testing::AssertionResult disturbed = testing::AssertionFailure();
+    for (const auto& [rank, lost] : lost_) disturbed << "rank " << rank << " was told: " << lost.text << "; ";
+    return disturbed;
   }
 
  private:
@@ -112,7 +137,7 @@ class Ranks {
     JoinOptions options = test::joinOptions(ids_, rank, size_, settings_);
     options.onPeerLost = [this, rank](const PeerLost& lost) {
       const std::lock_guard lock(mutex_);
-      lost_.emplace(rank, lost.rank);
+      lost_.emplace(rank, lost);
     };
     options.onState = [this, rank](int from, std::span<const std::byte>) {
       const std::lock_guard lock(mutex_);
@@ -127,7 +152,7 @@ class Ranks {
   BootstrapSettings settings_;
   std::vector<ncclUniqueId> ids_;
   std::mutex mutex_;
-  std::map<int, int> lost_;
+  std::map<int, PeerLost> lost_;
   std::map<int, std::set<int>> heard_;
   std::vector<std::unique_ptr<Bootstrap>> members_;
 };
@@ -221,6 +246,7 @@ TEST(TreeRepair, WhereNobodyWaitsAStoppedRankComesBack) {
   std::this_thread::sleep_for(2 * kPeerTimeout);
   EXPECT_TRUE(ranks.undisturbed());
   ::kill(child, SIGCONT);
+  EXPECT_TRUE(ranks.hears(2, 1));
   EXPECT_TRUE(ranks.reachesAll(3, {2}));
   ranks.at(2).beginWait();
   std::this_thread::sleep_for(2 * kPeerTimeout);
