@@ -208,6 +208,7 @@ TEST(TreeRepair, ADeathIsToldWhereTheFirstRankHasLeft) {
   const pid_t child = ranks.join(3);
   ranks.leave(0);
   ASSERT_TRUE(ranks.reachesAll(4, {1, 2}));
+  ASSERT_TRUE(ranks.hears(4, 3));  // which nobody would miss that has not found a place in the tree again
   bury(child);
   for (const int rank : {1, 2, 4}) EXPECT_EQ(ranks.awaitLost(rank), 3) << rank;
 }
