@@ -59,6 +59,21 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* result, CUdevice ordinal) {
   return cuDeviceGetDefaultMemPool(result, ordinal);
 }
 
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* result, CUmemLocation* location, CUmemAllocationType type) {
+  if (location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
+    return location == nullptr ? CUDA_ERROR_INVALID_VALUE : unsupported("cuMemGetDefaultMemPool of what is no device");
+  }
+  return cuDeviceGetDefaultMemPool(result, location->id);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* result, CUmemLocation* location, CUmemAllocationType type) {
+  return cuMemGetDefaultMemPool(result, location, type);
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemoryPool pool) {
+  return location == nullptr ? CUDA_ERROR_INVALID_VALUE : cuDeviceSetMemPool(location->id, pool);
+}
+
 CUresult cuDeviceSetMemPool(CUdevice, CUmemoryPool pool) {
   return withPool("cuDeviceSetMemPool", pool, [](Pool&) { return CUDA_SUCCESS; });
 }

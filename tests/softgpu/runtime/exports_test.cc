@@ -109,7 +109,7 @@ TEST(RuntimeExports, EverySymbolOfTheToolkitHasTheVersionNode) {
     EXPECT_NE(dlvsym(RTLD_DEFAULT, name.c_str(), "libcudart.so.13"), nullptr) << name;
     ++seen;
   }
-  EXPECT_EQ(seen, 422);
+  EXPECT_EQ(seen, 452);
 }
 
 TEST(RuntimeExports, WhatProgramsCallIsThere) {

@@ -33,5 +33,14 @@ expect 2 "unknown schedule" "$run" --schedule fifo true
 "$run" --libdir > /dev/null 2>&1 || { echo "skipped: libcuda.so.1 of the software GPU is not built"; exit 77; }
 expect 7 "" "$run" -n 2 -- sh -c 'exit 7'
 expect 0 "5 random:3" "$run" --schedule random:3 -n 5 sh -c 'echo "$SOFTGPU_DEVICES $SOFTGPU_SCHEDULE"'
+folder=$("$run" --libdir)
+if grep -q '^preload=yes' "$run"; then
+  expect 0 "first $folder/libcudart.so.13" "$run" sh -c 'echo "first $LD_PRELOAD"'
+fi
+expect 0 "none ." "$run" --no-preload env -u LD_PRELOAD "$run" --no-preload sh -c 'echo "none ${LD_PRELOAD:-.}"'
+expect 0 "first $folder" "$run" sh -c 'echo "first $LD_LIBRARY_PATH"'
+if [ -e "$folder/../libnccl.so.2" ]; then
+  expect 0 "libnccl.so.2" "$run" --nccl --no-preload sh -c 'ls "${LD_LIBRARY_PATH#*:}/libnccl.so.2"'
+fi
 expect 0 "3 devices, 0 failures" "$run" -n 3 "$program"
 [ "$failures" -eq 0 ]
