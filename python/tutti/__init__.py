@@ -1,0 +1,1 @@
+"""tutti for Python: what programs need beside libnccl.so.2. `tutti.torch` runs PyTorch on the software GPU."""

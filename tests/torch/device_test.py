@@ -1,0 +1,132 @@
+"""What a CUDA device means to PyTorch beside operators: seeds, streams, graphs, mixed precision, compiled models."""
+import gc
+import unittest
+import warnings
+
+import torch
+from tutti.torch import capture
+
+
+class Randomness(unittest.TestCase):
+    def test_repeats_for_a_seed_and_moves_on(self):
+        torch.manual_seed(3)
+        first = torch.randn(4, device="cuda")
+        second = torch.randn(4, device="cuda")
+        torch.manual_seed(3)
+        self.assertTrue(torch.equal(torch.randn(4, device="cuda"), first))
+        self.assertTrue(torch.equal(torch.randn(4, device="cuda"), second))
+        self.assertFalse(torch.equal(first, second))
+
+    def test_goes_on_from_a_state_that_was_kept(self):
+        state = torch.cuda.get_rng_state()
+        first = torch.rand(4, device="cuda")
+        torch.cuda.set_rng_state(state)
+        self.assertTrue(torch.equal(torch.rand(4, device="cuda"), first))
+
+    def test_of_generators_is_their_own(self):
+        one = torch.Generator("cuda").manual_seed(1)
+        other = torch.Generator("cuda").manual_seed(1)
+        torch.rand(3, device="cuda")
+        self.assertTrue(torch.equal(torch.rand(3, device="cuda", generator=one),
+                                    torch.rand(3, device="cuda", generator=other)))
+
+    def test_leaves_out_as_many_as_asked_for(self):
+        kept = torch.nn.functional.dropout(torch.ones(100_000, device="cuda"), 0.25)
+        self.assertAlmostEqual((kept != 0).float().mean().item(), 0.75, delta=0.01)
+
+
+class Streams(unittest.TestCase):
+    def test_order_operators_among_copies(self):
+        stream = torch.cuda.Stream()
+        source = torch.zeros(1 << 20).pin_memory()
+        with torch.cuda.stream(stream):
+            for value in range(5):
+                target = torch.empty(1 << 20, device="cuda")
+                target.copy_(source, non_blocking=True)
+                target.add_(value)
+                source.copy_(target, non_blocking=True)
+        stream.synchronize()
+        self.assertEqual(source[0].item(), 10)
+
+    def test_wait_for_events_of_others(self):
+        first, second = torch.cuda.Stream(), torch.cuda.Stream()
+        with torch.cuda.stream(first):
+            value = torch.full((4,), 2.0, device="cuda")
+            done = first.record_event()
+        second.wait_event(done)
+        with torch.cuda.stream(second):
+            result = value * 3
+        second.synchronize()
+        self.assertEqual(result.tolist(), [6.0] * 4)
+
+
+class Graphs(unittest.TestCase):
+    def test_repeat_what_was_captured(self):
+        state = torch.zeros(4, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = state * 2 + 1
+            state.add_(1)
+        self.assertEqual(state.tolist(), [0.0] * 4, "nothing runs at capture")
+        for replay in range(3):
+            graph.replay()
+            torch.cuda.synchronize()
+            self.assertEqual(result.tolist(), [2.0 * replay + 1] * 4)
+            self.assertEqual(state.tolist(), [replay + 1.0] * 4)
+
+    def test_give_back_what_they_kept(self):
+        gc.collect()
+        before = len(capture._alive)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            torch.zeros(4, device="cuda").add_(1)
+        self.assertGreater(len(capture._alive), before)
+        graph.reset()
+        del graph
+        gc.collect()
+        self.assertEqual(len(capture._alive), before)
+
+    def test_draw_other_numbers_at_each_replay(self):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            drawn = torch.rand(8, device="cuda")
+        seen = []
+        for _ in range(2):
+            graph.replay()
+            torch.cuda.synchronize()
+            seen.append(drawn.tolist())
+        self.assertNotEqual(*seen)
+
+
+class Precision(unittest.TestCase):
+    def test_is_mixed_where_asked_for(self):
+        model = torch.nn.Linear(8, 4).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
+        before = model.weight.detach().cpu().clone()
+        with torch.autocast("cuda", dtype=torch.float16):
+            result = model(torch.ones(2, 8, device="cuda"))
+        self.assertEqual(result.dtype, torch.float16)
+        scaler.scale(result.float().sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        torch.testing.assert_close(model.weight.detach().cpu(), before - 0.2, rtol=1e-2, atol=1e-3)
+
+
+class Compiled(unittest.TestCase):
+    def test_models_run_as_they_are_with_one_warning(self):
+        model = torch.nn.Linear(2, 2).cuda()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            self.assertIs(torch.compile(model), model)
+
+            @torch.compile(dynamic=True)
+            def twice(value):
+                return value + value
+
+        self.assertEqual(len([one for one in said if "torch.compile" in str(one.message)]), 1)
+        self.assertEqual(twice(torch.ones(2, device="cuda")).tolist(), [2.0, 2.0])
+
+
+if __name__ == "__main__":
+    unittest.main()
