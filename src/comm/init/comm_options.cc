@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "comm/settings/comm_settings.h"
-#include "comm/settings/set_by_network.h"
+#include "comm/settings/set_by_plugin.h"
 
 namespace tutti::comm {
 
@@ -19,8 +19,8 @@ CommOptions optionsFrom(const CommSettings& settings) {
           .hostKernelsPath = settings.hostKernelsPath};
 }
 
-void obeyNetworks(ncclComm& comm) {
-  if (SetByNetwork::process().names().empty()) return;
+void obeyPlugins(ncclComm& comm) {
+  if (SetByPlugin::process().names().empty()) return;
   CommSettings now = currentCommSettings();
   comm.options = optionsFrom(now);
   comm.settings = std::make_shared<const CommSettings>(std::move(now));

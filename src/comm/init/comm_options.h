@@ -9,6 +9,6 @@ CommOptions optionsFrom(const CommSettings& settings);
 
 /// Reads the settings again where a network has set some: the one that `comm` has just opened is among those, perhaps.
 /// Belongs between two stages of its init.
-void obeyNetworks(ncclComm& comm);
+void obeyPlugins(ncclComm& comm);
 
 }  // namespace tutti::comm

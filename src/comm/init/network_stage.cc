@@ -9,7 +9,7 @@
 #include "comm/network/network.h"
 #include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
-#include "comm/settings/set_by_network.h"
+#include "comm/settings/set_by_plugin.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/dma_buf.h"
@@ -33,9 +33,9 @@ Status choose(ncclComm& comm) {
     ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
     return std::string(comm.parts.network->net().name());
   };
-  TRY(SetByNetwork::process().during(settingsSource(), open));
+  TRY(SetByPlugin::process().during(settingsSource(), open));
   info(kInit, "Using network {}", comm.parts.network->net().name());
-  obeyNetworks(comm);
+  obeyPlugins(comm);
   if (comm.settings->gpuDirect.dmaBuf && gpu::exportsDmaBufs(device)) {
     info(kInit, "DMA-BUF is available on GPU device {}", device.ordinal());
     comm.parts.network->offerDmaBufs();

@@ -13,7 +13,7 @@
 #include "base/settings/params.h"
 #include "comm/settings/config.h"
 #include "comm/settings/join_settings.h"
-#include "comm/settings/set_by_network.h"
+#include "comm/settings/set_by_plugin.h"
 #include "gpu/driver.h"
 
 namespace tutti::comm {
@@ -158,7 +158,7 @@ void readCommSettings() {
 }
 
 CommSettings currentCommSettings() {
-  return commSettingsFrom(Params::process().forCommunicator(settingsSource(), SetByNetwork::process().names()));
+  return commSettingsFrom(Params::process().forCommunicator(settingsSource(), SetByPlugin::process().names()));
 }
 
 std::string versionNumber() {

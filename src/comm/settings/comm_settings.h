@@ -74,7 +74,7 @@ CommSettings commSettingsFrom(const Params& params);
 void readCommSettings();
 
 /// The process's settings with those read again that may change between communicators, or that networks have set
-/// (SetByNetwork). Any thread.
+/// (SetByPlugin). Any thread.
 CommSettings currentCommSettings();
 
 /// "2.30.7".

@@ -12,9 +12,9 @@
 namespace tutti::comm {
 
 /// By name, since the process began. Any thread.
-class SetByNetwork {
+class SetByPlugin {
  public:
-  static SetByNetwork& process();
+  static SetByPlugin& process();
   /// Runs `begin`, which begins a network and returns its name. What `env` says of names that begin with NCCL_ or
   /// TUTTI_, and did not say before, is the network's doing: it is read again at each communicator from now on, also
   /// where it is read once otherwise. An INFO line tells of each. One call at a time, others wait: of two communicators

@@ -1,4 +1,4 @@
-#include "comm/settings/set_by_network.h"
+#include "comm/settings/set_by_plugin.h"
 
 #include "base/log.h"
 #include "base/never_destroyed.h"
@@ -18,12 +18,12 @@ Settings settingsIn(const EnvReader& env) {
 
 }  // namespace
 
-SetByNetwork& SetByNetwork::process() {
-  static NeverDestroyed<SetByNetwork> instance;
+SetByPlugin& SetByPlugin::process() {
+  static NeverDestroyed<SetByPlugin> instance;
   return instance.get();
 }
 
-void SetByNetwork::note(const Settings& before, const Settings& now, const std::string& network) {
+void SetByPlugin::note(const Settings& before, const Settings& now, const std::string& network) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, value] : now) {
     const auto found = before.find(name);
@@ -33,7 +33,7 @@ void SetByNetwork::note(const Settings& before, const Settings& now, const std::
   }
 }
 
-Status SetByNetwork::during(const EnvReader& env, const std::function<Result<std::string>()>& begin) {
+Status SetByPlugin::during(const EnvReader& env, const std::function<Result<std::string>()>& begin) {
   const std::lock_guard lock(oneByOne_);
   const Settings before = settingsIn(env);
   ASSIGN(const std::string network, begin());
@@ -41,7 +41,7 @@ Status SetByNetwork::during(const EnvReader& env, const std::function<Result<std
   return {};
 }
 
-SettingNames SetByNetwork::names() const {
+SettingNames SetByPlugin::names() const {
   const std::lock_guard lock(mutex_);
   return names_;
 }

@@ -1,4 +1,4 @@
-#include "comm/settings/set_by_network.h"
+#include "comm/settings/set_by_plugin.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ struct Env : EnvReader {
   std::vector<std::string> names() const override { return MapEnv(settings).names(); }
 };
 
-TEST(SetByNetwork, KnowsWhatANetworkHasSetOrChanged) {
+TEST(SetByPlugin, KnowsWhatANetworkHasSetOrChanged) {
   Env env;
   env.settings = {{"NCCL_ALGO", "ring"}, {"NCCL_BUFFSIZE", "8192"}, {"PATH", "/bin"}};
-  SetByNetwork set;
+  SetByPlugin set;
   const auto begin = [&]() -> Result<std::string> {
     env.settings["NCCL_PROTO"] = "Simple";
     env.settings["NCCL_BUFFSIZE"] = "65536";
@@ -26,8 +26,8 @@ TEST(SetByNetwork, KnowsWhatANetworkHasSetOrChanged) {
   EXPECT_EQ(set.names(), (SettingNames{"NCCL_BUFFSIZE", "NCCL_PROTO"}));
 }
 
-TEST(SetByNetwork, ANetworkThatDoesNotBeginSetsNothing) {
-  SetByNetwork set;
+TEST(SetByPlugin, ANetworkThatDoesNotBeginSetsNothing) {
+  SetByPlugin set;
   const auto begin = []() -> Result<std::string> { return Status(ncclSystemError); };
   EXPECT_EQ(set.during(Env(), begin).code(), ncclSystemError);
   EXPECT_TRUE(set.names().empty());
