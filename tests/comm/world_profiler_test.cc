@@ -375,6 +375,26 @@ TEST_F(ProfiledComms, GoOnWithoutAPluginThatRefuses) {
       std::string::npos);
 }
 
+TEST_F(ProfiledComms, ObeyWhatThePluginSetsInItsInit) {
+  const auto protocol = [this] {
+    hear(ncclProfileColl);
+    withComm(2, [](Member& m) {
+      const Ints in(m.gpu, kCount, 1);
+      EXPECT_EQ(allReduce(m, in, in), ncclSuccess);
+      m.sync();
+    });
+    const std::string text = texts(ncclProfileColl).at(0);
+    return text.substr(text.find("proto="), text.find(" send=") - text.find("proto="));
+  };
+  EXPECT_EQ(protocol(), "proto=SIMPLE");
+  {
+    const test::ScopedEnv sets("TEST_PROFILER_PROTO", "LL");
+    EXPECT_EQ(protocol(), "proto=LL") << "of the first communicator";
+  }
+  EXPECT_EQ(protocol(), "proto=LL") << "and of later ones";
+  ::unsetenv("NCCL_PROTO");
+}
+
 TEST_F(ProfiledComms, BearPluginsThatFailAndGiveNoHandles) {
   profiler_.fail(0, true, true);
   withComm(2, [&](Member& m) {

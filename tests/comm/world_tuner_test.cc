@@ -176,7 +176,7 @@ TEST(WorldTuner, ChangedConstantsChangeTheDecisionOfThatCommunicatorOnly) {
 
 TEST(WorldTuner, TwoCommunicatorsShareTheLibraryAndEachHasItsContext) {
   const test::ScopedLog log("INFO");
-  const TunerRules given("take=1/2,second=1/0");
+  const TunerRules given("take=1/2");
   const ncclUniqueId id = test::newId();
   TestTunerRecord both{}, one{};
   std::barrier meet(2);
@@ -198,6 +198,23 @@ TEST(WorldTuner, TwoCommunicatorsShareTheLibraryAndEachHasItsContext) {
   EXPECT_EQ(one.strangers, 0);
   EXPECT_EQ(linesWith("TUNER/Plugin: Using tunerv6 (v6)"), 1u);
   EXPECT_EQ(linesWith("TUNER/Plugin: Closing tuner: 'tunerv6'"), 1u);
+}
+
+TEST(WorldTuner, WhatItSetsInItsInitHoldsForTheFirstCommunicatorAndForLaterOnes) {
+  const auto protocols = [](const char* rules) {
+    const test::ScopedLog log("INFO", "TUNING,ENV");
+    const std::size_t before = test::capturedText().size();
+    const TunerRules given(rules);
+    test::withComm(2, [](test::Member& m) { allReduce(m, 1 << 16); });
+    return test::capturedText().substr(before);
+  };
+  EXPECT_NE(protocols("").find(" proto SIMPLE "), std::string::npos);
+  const std::string first = protocols("proto=LL");
+  EXPECT_NE(first.find(" proto LL "), std::string::npos) << first;
+  EXPECT_EQ(linesWith("NCCL_PROTO set by tuner tunerv6 to LL"), 1u) << first;
+  EXPECT_NE(protocols("").find(" proto LL "), std::string::npos);
+  ::unsetenv("NCCL_PROTO");
+  EXPECT_NE(protocols("").find(" proto SIMPLE "), std::string::npos);
 }
 
 TEST(WorldTuner, ALoneRankLoadsNone) {

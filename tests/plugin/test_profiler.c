@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef NCCL_NO_CUDA_HEADERS
 #define NCCL_NO_CUDA_HEADERS
@@ -75,6 +77,9 @@ static ncclResult_t begin(void** context, int* itsMask, const char* name, uint64
   mask = itsMask;
   pthread_mutex_unlock(&lock);
   put(&record);
+  const char* protocol = getenv("TEST_PROFILER_PROTO");
+  if (protocol != NULL) setenv("NCCL_PROTO", protocol, 1);
+  if (getenv("TEST_PROFILER_SLEEPS") != NULL) sleep(600);
   if (failInit != 0) return (ncclResult_t)failInit;
   *context = (void*)(intptr_t)record.context;
   __atomic_store_n(itsMask, wanted, __ATOMIC_RELAXED);

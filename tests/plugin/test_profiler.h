@@ -1,4 +1,6 @@
-/* What the profiler plugins of the tests remember of each call, and the functions that they export besides. */
+/* What the profiler plugins of the tests remember of each call, and the functions that they export besides. Their init
+ * sets NCCL_PROTO to what TEST_PROFILER_PROTO says, and does not return for ten minutes where TEST_PROFILER_SLEEPS is
+ * set. */
 #ifndef TEST_PROFILER_H_
 #define TEST_PROFILER_H_
 

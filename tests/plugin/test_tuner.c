@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { kContexts = 256 };
 
 typedef struct {
-  int used, number;
+  int used;
   char rules[256];
   ncclDebugLogger_t log;
 } Context;
@@ -58,27 +59,39 @@ static const Context* known(void* context) {
   return NULL;
 }
 
+/* Under the mutex. */
+static void takeRules(Context* of, int number) {
+  const char* rules = getenv("TEST_TUNER");
+  snprintf(of->rules, sizeof of->rules, "%s", rules != NULL ? rules : "");
+  char* others = strchr(of->rules, '|');
+  if (others == NULL) return;
+  *others = '\0';
+  if (number % 2 == 1) memmove(of->rules, others + 1, strlen(others + 1) + 1);
+}
+
 static ncclResult_t begin(size_t nRanks, size_t nNodes, ncclDebugLogger_t log, void** context,
                           ncclTunerConstants_v5_t* constants) {
   Context* of = contexts;
   while (of->used) ++of;
-  const char* rules = getenv("TEST_TUNER");
-  snprintf(of->rules, sizeof of->rules, "%s", rules != NULL ? rules : "");
+  takeRules(of, record.inits++);
   of->log = log;
-  of->number = record.inits++;
   record.nRanks = nRanks;
   record.nNodes = nNodes;
   const ncclResult_t result = resultOf(of, "init");
   if (result != ncclSuccess) return result;
+  if (ruleOf(of, "sleeps") != NULL) sleep(600);
+  char name[16];
+  const char* protocol = ruleOf(of, "proto");
+  if (protocol != NULL && sscanf(protocol, "%15[^,]", name) == 1) setenv("NCCL_PROTO", name, 1);
   of->used = 1;
   *context = of;
   if (constants == NULL) return ncclSuccess;
   record.constants = *constants;
-  int algorithm, protocol;
+  int a, p;
   double value;
   const char* base = ruleOf(of, "base");
-  if (base != NULL && sscanf(base, "%d/%d/%lf", &algorithm, &protocol, &value) == 3) {
-    constants->baseLatencies[algorithm][protocol] = value;
+  if (base != NULL && sscanf(base, "%d/%d/%lf", &a, &p, &value) == 3) {
+    constants->baseLatencies[a][p] = value;
   }
   return ncclSuccess;
 }
@@ -112,12 +125,6 @@ static ncclResult_t end(void* context) {
   return result;
 }
 
-/* Under the mutex: the choice of this context, if it has one. */
-static int choiceOf(const Context* of, int* algorithm, int* protocol) {
-  if (of->number % 2 == 1 && pairOf(of, "second", algorithm, protocol)) return 1;
-  return pairOf(of, "take", algorithm, protocol);
-}
-
 static void note(ncclFunc_t func, size_t bytes, int pipeOps, const int* nChannels) {
   ++record.questions;
   record.func = (int)func;
@@ -143,7 +150,7 @@ static ncclResult_t getCollInfo(void* context, ncclFunc_t func, size_t bytes, in
   const Context* of = known(context);
   const ncclResult_t result = of != NULL ? resultOf(of, "info") : ncclInternalError;
   if (result == ncclSuccess) {
-    choiceOf(of, algorithm, protocol);
+    pairOf(of, "take", algorithm, protocol);
     wantChannels(of, nChannels);
   }
   pthread_mutex_unlock(&mutex);
@@ -162,7 +169,7 @@ static void fill(const Context* of, float (*times)[NCCL_NUM_PROTOCOLS]) {
   if (pairOf(of, "forbid", &algorithm, &protocol)) times[algorithm][protocol] = NCCL_ALGO_PROTO_IGNORE;
   if (pairOf(of, "nan", &algorithm, &protocol)) times[algorithm][protocol] = NAN;
   if (pairOf(of, "revive", &algorithm, &protocol)) times[algorithm][protocol] = 0;
-  if (choiceOf(of, &algorithm, &protocol) && times[algorithm][protocol] >= 0) times[algorithm][protocol] = 0;
+  if (pairOf(of, "take", &algorithm, &protocol) && times[algorithm][protocol] >= 0) times[algorithm][protocol] = 0;
 }
 
 #if TEST_TUNER_VERSION == 3

@@ -2,15 +2,17 @@
  *
  * A test tuner reads TEST_TUNER at each init: a comma list of
  *   init, info, chunk, end      an error in that call
+ *   sleeps                      init does not return for ten minutes
  *   silent, odd-code            errors have no message; are no result codes
  *   take=A/P                    that combination is the tuner's choice, by numbers; version 2 answers with them
- *   second=A/P                  the same, only for every second init since the library was loaded
  *   forbid                      nothing may be taken; forbid=A/P: not that one
  *   revive=A/P                  writes 0.0 there, whatever stands there
  *   even                        all that is possible takes 1 us
  *   nan=A/P                     writes what is no number there
  *   channels=N, size=N          that many channels, bytes of a chunk
- *   base=A/P/N                  a base latency of N us (from version 5 on) */
+ *   base=A/P/N                  a base latency of N us (from version 5 on)
+ *   proto=X                     init sets NCCL_PROTO to that
+ * What stands behind a '|' are the rules of every second init since the library was loaded. */
 #ifndef TEST_TUNER_H_
 #define TEST_TUNER_H_
 

@@ -19,7 +19,6 @@
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "plugin/net.h"
-#include "plugin/profiler.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 
@@ -73,16 +72,6 @@ proxy::GroupHooks progressHooks(ncclComm& comm) {
   return hooks;
 }
 
-/// The environment names the profiler, which every communicator is told of that begins.
-std::shared_ptr<plugin::EventSink> profilerOf(const ncclComm& comm) {
-  const CommParts& parts = comm.parts;
-  return plugin::openProfiler(Params::process().misc.profilerPlugin, {.commId = parts.bootstrap->commHash(),
-                                                                      .name = comm.config.commName,
-                                                                      .nNodes = parts.layout->nNodes(),
-                                                                      .nRanks = comm.identity.nRanks,
-                                                                      .rank = comm.identity.rank});
-}
-
 StallSubject stallSubject(ncclComm& comm) {
   const CommParts& parts = comm.parts;
   return {.rank = comm.identity.rank,
@@ -110,7 +99,6 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   if (parts.network) comm.membership.network = parts.network->net().name();
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan, comm.memory));
-  parts.events = profilerOf(comm);  // before the progress engine, and so after its end
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);

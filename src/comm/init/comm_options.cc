@@ -21,7 +21,8 @@ CommOptions optionsFrom(const CommSettings& settings) {
 
 void obeyPlugins(ncclComm& comm) {
   if (SetByPlugin::process().names().empty()) return;
-  CommSettings now = currentCommSettings();
+  CommSettings now;
+  SetByPlugin::process().undisturbed([&now] { now = currentCommSettings(); });
   comm.options = optionsFrom(now);
   comm.settings = std::make_shared<const CommSettings>(std::move(now));
 }

@@ -7,7 +7,7 @@ namespace tutti::comm {
 
 CommOptions optionsFrom(const CommSettings& settings);
 
-/// Reads the settings again where a network has set some: the one that `comm` has just opened is among those, perhaps.
+/// Reads the settings again where a plugin has set some: one that `comm` has just begun is among those, perhaps.
 /// Belongs between two stages of its init.
 void obeyPlugins(ncclComm& comm);
 

@@ -31,9 +31,9 @@
 #include "comm/init/network_stage.h"
 #include "comm/init/peer_stage.h"
 #include "comm/init/planning_stage.h"
+#include "comm/init/plugin_stage.h"
 #include "comm/init/trace_stage.h"
 #include "comm/init/transport_stage.h"
-#include "comm/init/tuner_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
@@ -148,6 +148,9 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitSt
   TRY(meetPeers(comm, machine));
   TRY(shareClocks(comm));
   clock.book(Stage::Allgathers);
+  stall.enter("plugins");
+  TRY(beginPlugins(comm));
+  clock.book(Stage::Rest);
   stall.enter("kernels");
   TRY(loadSharedKernels(comm));
   clock.book(Stage::Kernels);
@@ -168,7 +171,6 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitSt
   TRY(connectRings(comm));
   stall.enter("collNet");
   TRY(joinCollNet(comm, graphs));
-  TRY(joinTuner(comm));
   clock.book(Stage::Connections);
   stall.enter("end");
   TRY(beginWatch(comm));

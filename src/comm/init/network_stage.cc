@@ -1,5 +1,7 @@
 #include "comm/init/network_stage.h"
 
+#include <fmt/format.h>
+
 #include "base/environment.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
@@ -31,7 +33,7 @@ Status choose(ncclComm& comm) {
       .who = describeComm(comm)};
   const auto open = [&]() -> Result<std::string> {
     ASSIGN(comm.parts.network, CommNetwork::open(comm.config.netName, opening));
-    return std::string(comm.parts.network->net().name());
+    return fmt::format("network {}", comm.parts.network->net().name());
   };
   TRY(SetByPlugin::process().during(settingsSource(), open));
   info(kInit, "Using network {}", comm.parts.network->net().name());

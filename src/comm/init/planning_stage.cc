@@ -48,6 +48,7 @@ Result<int> agreeOnPlanning(ncclComm& comm, const CommGraphs& graphs) {
       .threadsGiven = agreement.threadsGiven,
       .thresholds = wishes.thresholds,
       .filter = std::move(wishes.filter),
+      .constants = parts.planning->tuning.input.constants,
   });
   layOutMessages(comm, slots);
   logTuning(comm);

@@ -181,8 +181,7 @@ struct ncclComm {
   std::uint64_t magicFirst = kMagic;
   tutti::comm::CommIdentity identity;
   const tutti::comm::Config config;
-  /// What the environment said when it was made; its init changes it once at most, when its network has set something
-  /// (obeyPlugins()).
+  /// What the environment said when it was made; its init changes it where a plugin has set something (obeyPlugins()).
   std::shared_ptr<const tutti::comm::CommSettings> settings;
   tutti::comm::CommOptions options;  ///< of `settings`, and changed with them
   tutti::Abort abort;

@@ -1,4 +1,4 @@
-#include "comm/init/tuner_stage.h"
+#include "comm/init/plugin_stage.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,14 +7,21 @@
 #include <string>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/log.h"
-#include "comm/init/tuning_wishes.h"
+#include "base/settings/params.h"
+#include "base/threads/activity.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/agreement/wishes.h"
+#include "comm/init/comm_options.h"
+#include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/set_by_plugin.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/advice.h"
 #include "comm/tuning/constants.h"
-#include "comm/tuning/model.h"
+#include "plugin/profiler.h"
 #include "plugin/tuner.h"
 #include "topo/machine/rank_layout.h"
 
@@ -92,23 +99,24 @@ ncclNvlDomainInfo_v5_t domainsOf(const topo::RankLayout& layout) {
   return domains;
 }
 
-/// Plans with other constants from now on.
-void planWith(ncclComm& comm, const Constants& constants) {
-  Tuning& tuning = comm.parts.planning->tuning;
-  TuningInput input = std::move(tuning.input);
-  input.constants = constants;
-  tuning = makeTuning(std::move(input));
-  logTuning(comm);
+/// Null: there is none, or it has refused.
+std::shared_ptr<plugin::EventSink> profilerOf(const ncclComm& comm) {
+  const CommParts& parts = comm.parts;
+  const CallNote note("init", "the profiler plugin", -1);
+  return plugin::openProfiler(Params::process().misc.profilerPlugin, {.commId = parts.bootstrap->commHash(),
+                                                                      .name = comm.config.commName,
+                                                                      .nNodes = parts.layout->nNodes(),
+                                                                      .nRanks = comm.identity.nRanks,
+                                                                      .rank = comm.identity.rank});
 }
 
-}  // namespace
-
-Status joinTuner(ncclComm& comm) {
-  if (comm.identity.nRanks == 1) return {};
+/// "tuner NAME", or "" where there is none.
+Result<std::string> beginTuner(ncclComm& comm) {
   const std::shared_ptr<plugin::TunerPlugin> library = plugin::tunerOfProcess().take(comm.settings->tuning.plugin);
-  if (library == nullptr) return {};
+  if (library == nullptr) return std::string();
+  PlanContext& planning = *comm.parts.planning;
   const topo::RankLayout& layout = *comm.parts.layout;
-  const Constants usual = constantsOf(comm.parts.planning->tuning.input);
+  const Constants usual = usualConstants(policyFor(comm.parts.device->driver(), *comm.settings).world);
   auto given = std::bit_cast<ncclTunerConstants_v5_t>(usual);
   ASSIGN(std::unique_ptr<plugin::Tuner> tuner, library->open({.who = describeComm(comm),
                                                               .commId = comm.identity.commId,
@@ -117,8 +125,23 @@ Status joinTuner(ncclComm& comm) {
                                                               .domains = domainsOf(layout)},
                                                              given));
   const auto wanted = std::bit_cast<Constants>(given);
-  if (wanted != usual) planWith(comm, wanted);
-  comm.parts.planning->tuner = std::make_shared<CommTuner>(library, std::move(tuner), comm.identity.rank == 0);
+  if (wanted != usual) planning.tuning.input.constants = wanted;
+  planning.tuner = std::make_shared<CommTuner>(library, std::move(tuner), comm.identity.rank == 0);
+  return std::string("tuner ") + library->name();
+}
+
+}  // namespace
+
+Status beginPlugins(ncclComm& comm) {
+  SetByPlugin& settings = SetByPlugin::process();
+  TRY(settings.during(settingsSource(), [&comm]() -> Result<std::string> {
+    comm.parts.events = profilerOf(comm);
+    return std::string(comm.parts.events ? "a profiler plugin" : "");
+  }));
+  obeyPlugins(comm);
+  if (comm.identity.nRanks == 1) return {};
+  TRY(settings.during(settingsSource(), [&comm] { return beginTuner(comm); }));
+  obeyPlugins(comm);
   return {};
 }
 
