@@ -217,6 +217,31 @@ TEST(WorldTuner, WhatItSetsInItsInitHoldsForTheFirstCommunicatorAndForLaterOnes)
   EXPECT_NE(protocols("").find(" proto SIMPLE "), std::string::npos);
 }
 
+TEST(WorldTuner, RanksWithDifferentAnswersAreNamedWhereTheyWaitForEachOther) {
+  const test::ScopedEnv stall("TUTTI_STALL_SEC", "1");
+  test::allowLog("");  // and what follows from the aborts
+  for (const char* rules : {"take=1/2|take=0/2", "take=1/2|take=1/0", "take=1/2,channels=1|take=1/2,channels=3"}) {
+    SCOPED_TRACE(rules);
+    const std::size_t before = test::capturedText().size();
+    const auto said = [before] { return test::capturedText().substr(before); };
+    const TunerRules given(rules);
+    test::withComm(2, [&](test::Member& m) {
+      const test::Ints buffer(m.gpu, 1 << 16, m.rank);
+      EXPECT_EQ(sum(m, buffer, 1 << 16), ncclSuccess);
+      const Deadline deadline = Deadline::in(std::chrono::seconds(30));
+      while (said().find("Stall: ") == std::string::npos && !deadline.expired()) {
+        std::this_thread::sleep_for(milliseconds(20));
+      }
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+      m.comm = nullptr;
+    });
+    const bool first = said().find("Stall: rank 0 of 2 on host ") != std::string::npos;
+    const bool second = said().find("Stall: rank 1 of 2 on host ") != std::string::npos;
+    EXPECT_TRUE(first || second) << said();
+    EXPECT_NE(said().find(first ? " rank 1 (host " : " rank 0 (host "), std::string::npos) << said();
+  }
+}
+
 TEST(WorldTuner, ALoneRankLoadsNone) {
   const test::ScopedLog log("INFO");
   test::withComm(1, [](test::Member& m) { allReduce(m, 10); });
