@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
-#include "base/socket/stall_socket.h"
+#include "base/socket/local_service.h"
 #include "comm/world.h"
 
 namespace tutti::comm {
@@ -44,7 +44,7 @@ void stallAfter(const char* seconds) {
 /// What a person would be told, "" without an answer.
 std::string askOwnProcess() {
   const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const StallAddress at = stallAddress(::getpid());
+  const LocalAddress at = localAddress(kStallsTopic, ::getpid());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) return "";
   timeval patience{20, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

@@ -17,6 +17,8 @@ namespace tutti {
 
 /// What is asked: counters in the text form of Prometheus.
 inline constexpr std::string_view kMetricsTopic = "metrics";
+/// What is asked: what operations that do not end wait for, in words.
+inline constexpr std::string_view kStallsTopic = "stalls";
 
 struct LocalAddress {
   sockaddr_un address{};

@@ -1,14 +1,12 @@
 #include "comm/ending/stall_service.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
-#include "base/socket/stall_socket.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/state/communicator.h"
 
@@ -16,16 +14,9 @@ namespace tutti::comm {
 
 namespace {
 
-/// How long communicators may take to answer, and the client to take the text.
-constexpr std::chrono::seconds kPatience{6};
-/// Any user of the host may connect: those of others are not to keep out who may ask.
-constexpr int kBacklog = 1024;
-
-bool mayAsk(int client) {
-  ucred who{};
-  socklen_t size = sizeof(who);
-  if (::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
-  return who.uid == ::geteuid() || who.uid == 0;
+/// Whether it can be asked at all what it waits for.
+bool answers(const ncclComm& comm) {
+  return comm.parts.stalls != nullptr && !comm.abort.raised();
 }
 
 std::string linesOf(ncclComm& comm) {
@@ -42,62 +33,37 @@ std::string linesOf(ncclComm& comm) {
 }  // namespace
 
 void StallService::open() {
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const StallAddress at = stallAddress(::getpid());
-  if (!socket.valid() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0) {
-    info(kInit, "tutti-info cannot ask this process about stalls: no local socket ({})", errnoText(errno));
-    return;
-  }
-  listener_ = std::move(socket);
+  if (service_.open(kStallsTopic).ok()) return;
+  info(kInit, "tutti-info cannot ask this process about stalls: no local socket ({})", errnoText(errno));
 }
 
 void StallService::close() {
-  client_ = Fd();
-  listener_ = Fd();
-}
-
-void StallService::welcome(std::span<ncclComm* const> comms, SteadyClock::time_point now) {
-  for (int i = 0; i < kBacklog && !client_.valid(); ++i) {
-    Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client.valid()) return;
-    if (mayAsk(client.get())) client_ = std::move(client);
-  }
-  if (!client_.valid()) return;
-  since_ = now;
-  composed_ = false;
-  for (ncclComm* comm : comms) {
-    if (comm->parts.stalls && !comm->abort.raised()) comm->parts.stalls->inquire();
-  }
+  service_.close();
+  inquired_ = false;
 }
 
 void StallService::serve(std::span<ncclComm* const> comms, SteadyClock::time_point now,
                          const std::function<std::vector<std::string>()>& others) {
-  if (!listener_.valid()) return;
-  if (!client_.valid()) return welcome(comms, now);
-  const bool late = now - since_ >= kPatience;
-  if (!composed_) {
+  if (service_.asked(now)) {
+    if (!inquired_) {
+      inquired_ = true;
+      since_ = now;
+      for (ncclComm* comm : comms) {
+        if (answers(*comm)) comm->parts.stalls->inquire();
+      }
+      return;
+    }
     const bool pending = std::any_of(comms.begin(), comms.end(), [](const ncclComm* comm) {
-      return comm->parts.stalls && !comm->abort.raised() && comm->parts.stalls->pending();
+      return answers(*comm) && comm->parts.stalls->pending();
     });
-    if (pending && !late) return;
-    text_.clear();
-    for (ncclComm* comm : comms) text_ += linesOf(*comm);
-    for (const std::string& line : others()) text_ += line + "\n";
-    composed_ = true;
+    if (pending && now - since_ < kPatience) return;
+    std::string text;
+    for (ncclComm* comm : comms) text += linesOf(*comm);
+    for (const std::string& line : others()) text += line + "\n";
+    service_.give(std::move(text));
+    inquired_ = false;
   }
-  send();
-  if (text_.empty() || now - since_ >= 2 * kPatience) client_ = Fd();
-}
-
-void StallService::send() {
-  while (!text_.empty()) {
-    const ssize_t sent = ::send(client_.get(), text_.data(), text_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return;
-    if (sent <= 0) return text_.clear();
-    text_.erase(0, static_cast<std::size_t>(sent));
-  }
+  service_.send(now);
 }
 
 }  // namespace tutti::comm

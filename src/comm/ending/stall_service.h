@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/socket/local_service.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
-/// Listens on a socket of the abstract namespace that is named after the process (base/socket/stall_socket.h). Answers
-/// its own user and root, one at a time. The watch's thread only; nothing waits.
+/// Answers one client at a time, when its communicators have heard of their peers. The watch's thread only; nothing
+/// waits.
 class StallService {
  public:
   /// From now on; where the socket cannot be had, nobody is answered.
@@ -25,14 +25,12 @@ class StallService {
              const std::function<std::vector<std::string>()>& others);
 
  private:
-  void welcome(std::span<ncclComm* const> comms, SteadyClock::time_point now);
-  void send();
+  /// How long communicators may take to answer.
+  static constexpr std::chrono::seconds kPatience{6};
 
-  Fd listener_;
-  Fd client_;
-  SteadyClock::time_point since_;
-  bool composed_ = false;
-  std::string text_;  ///< that the client has still to take
+  LocalService service_{2 * kPatience};
+  bool inquired_ = false;            ///< the communicators were asked for who asks now …
+  SteadyClock::time_point since_{};  ///< … at this moment
 };
 
 }  // namespace tutti::comm

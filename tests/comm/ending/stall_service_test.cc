@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/socket/stall_socket.h"
+#include "base/socket/local_service.h"
 
 namespace tutti::comm {
 namespace {
@@ -20,7 +20,7 @@ std::vector<std::string> nothingElse() {
 
 constexpr int kStrangers = 100;
 
-Fd knockAt(const StallAddress& at) {
+Fd knockAt(const LocalAddress& at) {
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) return {};
   return socket;
@@ -33,7 +33,7 @@ bool closed(const Fd& socket) {
 }
 
 /// Connections of another user, held until the end. Uses system calls only: it runs after a fork.
-[[noreturn]] void knockAsAnother(const StallAddress& at, int ready) {
+[[noreturn]] void knockAsAnother(const LocalAddress& at, int ready) {
   constexpr uid_t kNobody = 65534;
   char said = ::setresuid(kNobody, kNobody, kNobody) == 0 ? 'y' : 'n';
   for (int i = 0; i < kStrangers; ++i) {
@@ -49,7 +49,7 @@ TEST(StallService, AnotherUserDoesNotKeepOutWhoMayAsk) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   StallService service;
   service.open();
-  const StallAddress at = stallAddress(::getpid());
+  const LocalAddress at = localAddress(kStallsTopic, ::getpid());
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t other = ::fork();
@@ -69,7 +69,7 @@ TEST(StallService, AnotherUserDoesNotKeepOutWhoMayAsk) {
 TEST(StallService, ServesOneAfterTheOther) {
   StallService service;
   service.open();
-  const StallAddress at = stallAddress(::getpid());
+  const LocalAddress at = localAddress(kStallsTopic, ::getpid());
   const Fd first = knockAt(at);
   const Fd second = knockAt(at);
   ASSERT_TRUE(first.valid() && second.valid());
