@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ras/call_counts.h"
 #include "ras/settings.h"
 
 namespace tutti::ras {
@@ -23,21 +22,6 @@ TEST(RasRegistry, ListsRanksOfACommunicatorTogetherAsLongAsTheyAreHeld) {
   EXPECT_EQ(registry.snapshot(5)[0].ranks.size(), 1U);
   first.reset();
   EXPECT_EQ(registry.snapshot(5).size(), 1U);
-}
-
-TEST(CallCounts, CountByFunctionAndKeepTheLast) {
-  CallCounts counts;
-  RankState state;
-  counts.read(state);
-  EXPECT_EQ(state.lastOp.func, -1);
-  counts.note(Func::AllReduce, 100);
-  counts.note(Func::Send, 8);
-  counts.read(state);
-  EXPECT_EQ(state.counts[static_cast<std::size_t>(Func::AllReduce)], 1U);
-  EXPECT_EQ(state.counts[static_cast<std::size_t>(Func::Send)], 1U);
-  EXPECT_EQ(state.lastOp.func, static_cast<int>(Func::Send));
-  EXPECT_EQ(state.lastOp.bytes, 8U);
-  EXPECT_EQ(state.lastOp.sequence, 2U);
 }
 
 TEST(RasSettings, FactorIsANumberAboveZero) {

@@ -46,32 +46,6 @@ void logCall(ncclComm& comm, const Op& op) {
   comm.progress.opCount.fetch_add(1);
 }
 
-ras::Func countedAs(ApiFunc func) {
-  switch (func) {
-    case ApiFunc::AllReduce:
-      return ras::Func::AllReduce;
-    case ApiFunc::Reduce:
-      return ras::Func::Reduce;
-    case ApiFunc::Broadcast:
-      return ras::Func::Broadcast;
-    case ApiFunc::AllGather:
-      return ras::Func::AllGather;
-    case ApiFunc::ReduceScatter:
-      return ras::Func::ReduceScatter;
-    case ApiFunc::Send:
-      return ras::Func::Send;
-    case ApiFunc::Recv:
-      return ras::Func::Recv;
-    case ApiFunc::AlltoAll:
-      return ras::Func::AlltoAll;
-    case ApiFunc::Gather:
-      return ras::Func::Gather;
-    case ApiFunc::Scatter:
-      return ras::Func::Scatter;
-  }
-  return ras::Func::AllReduce;
-}
-
 Status checkFp8(const ncclComm& comm, const Op& op) {
   if (op.datatype != ncclFloat8e4m3 && op.datatype != ncclFloat8e5m2) return {};
   for (const topo::PeerInfo& peer : comm.parts.peers) {
@@ -137,7 +111,7 @@ Result<Progress> collect(ncclComm& comm, Op& op, CallEvent& event) {
     ASSIGN(op.reduction, comm.redOps->resolve(op.redOp, op.datatype, comm.identity.nRanks));
     TRY(checkFp8(comm, op));
   }
-  comm.progress.calls.note(countedAs(op.func), op.count * datatypeBytes(op.datatype));
+  comm.tally->called(op, comm.identity.nRanks);
   if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op, event);
   TRY(runAlone(comm, op));
   return Progress::Done;
@@ -152,7 +126,6 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
   }
   TRY(comm.lostPeer->need());
   logCall(comm, op);
-  comm.tally->called(op, comm.identity.nRanks);
   if (trace::on()) traceOp(comm, op);
   if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   CallEvent event(comm, op, groupEvent(), std::max(1, groupDepth()));

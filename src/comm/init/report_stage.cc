@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/op_tally.h"
 #include "comm/state/revocation.h"
 #include "gpu/driver.h"
 #include "ras/process.h"
@@ -41,6 +42,45 @@ ncclResult_t errorOf(const CommProgress& progress, const Abort& abort) {
   return progress.revocation->begun() ? progress.revocation->result() : abort.status().code();
 }
 
+ras::Func countedAs(ApiFunc func) {
+  switch (func) {
+    case ApiFunc::AllReduce:
+      return ras::Func::AllReduce;
+    case ApiFunc::Reduce:
+      return ras::Func::Reduce;
+    case ApiFunc::Broadcast:
+      return ras::Func::Broadcast;
+    case ApiFunc::AllGather:
+      return ras::Func::AllGather;
+    case ApiFunc::ReduceScatter:
+      return ras::Func::ReduceScatter;
+    case ApiFunc::Send:
+      return ras::Func::Send;
+    case ApiFunc::Recv:
+      return ras::Func::Recv;
+    case ApiFunc::AlltoAll:
+      return ras::Func::AlltoAll;
+    case ApiFunc::Gather:
+      return ras::Func::Gather;
+    case ApiFunc::Scatter:
+      return ras::Func::Scatter;
+  }
+  return ras::Func::AllReduce;
+}
+
+/// What a rank has called so far.
+void readCalls(const OpTally& tally, ras::RankState& state) {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < kApiFuncs; ++i) {
+    const auto func = static_cast<ApiFunc>(i);
+    const std::uint64_t calls = tally.calls(func).operations;
+    state.counts[static_cast<std::size_t>(countedAs(func))] = calls;
+    all += calls;
+  }
+  const LastCall last = tally.last();
+  if (last.func) state.lastOp = {static_cast<std::int8_t>(countedAs(*last.func)), last.bytes, all, last.ageMs};
+}
+
 ras::RankState stateOf(const ncclComm& comm) {
   const CommProgress& progress = comm.progress;
   ras::RankState state;
@@ -49,7 +89,7 @@ ras::RankState stateOf(const ncclComm& comm) {
   state.finalizeCalled = progress.finalized.load();
   state.destroyFlag = progress.destroying.load();
   state.abortFlag = progress.aborted.load() || progress.revocation->begun();
-  progress.calls.read(state);
+  readCalls(*comm.tally, state);
   return state;
 }
 

@@ -19,7 +19,6 @@
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
-#include "ras/call_counts.h"
 #include "topo/machine/peer_info.h"
 #include "trace/points.h"
 
@@ -161,7 +160,6 @@ struct CommProgress {
   std::atomic<bool> ending{false};            ///< somebody frees it: nobody else may
   std::atomic<bool> aborted{false};           ///< by ncclCommAbort
   std::atomic<std::uint64_t> opCount{0};
-  ras::CallCounts calls;                         ///< for reports on the job
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
   trace::CommCounts traced;                      ///< for this rank's trace; the calling thread's

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "comm/plan/op.h"
 #include "device/work.h"
@@ -17,11 +18,19 @@ struct OpCount {
   std::uint64_t bytes = 0;  ///< of the larger of a rank's two buffers, as benchmarks count the size of an operation
 };
 
-/// Counters that only grow. Replays of graphs are not seen: what they launch was counted when it was captured. Any
-/// thread.
+/// The call that was made last.
+struct LastCall {
+  std::optional<ApiFunc> func;  ///< nothing: there was none
+  std::uint64_t bytes = 0;      ///< of its count and type
+  std::uint64_t ageMs = 0;
+};
+
+/// Counters that only grow, for metrics and for reports on the job. Replays of graphs are not seen: what they launch
+/// was counted when it was captured. Any thread; no lock, no fence: who reads while calls are made may be one behind,
+/// and see the last call half.
 class OpTally {
  public:
-  /// `op` was called, in a communicator of `nRanks`.
+  /// `op` was called, in a communicator of `nRanks`, and moves data.
   void called(const Op& op, int nRanks);
   /// A collective was launched.
   void launched(device::Algorithm algorithm, device::Protocol protocol, std::uint64_t bytes) {
@@ -29,6 +38,7 @@ class OpTally {
   }
 
   OpCount calls(ApiFunc func) const { return calls_[index(func)].read(); }
+  LastCall last() const;
   OpCount kernels(device::Algorithm algorithm, device::Protocol protocol) const {
     return kernels_[index(algorithm)][index(protocol)].read();
   }
@@ -55,6 +65,9 @@ class OpTally {
   }
 
   std::array<Counter, kApiFuncs> calls_;
+  std::atomic<std::int8_t> lastFunc_{-1};  // ApiFunc; -1: none
+  std::atomic<std::uint64_t> lastBytes_{0};
+  std::atomic<std::uint64_t> lastMs_{0};
   std::array<std::array<Counter, device::kProtocols>, device::kAlgorithms> kernels_;
 };
 

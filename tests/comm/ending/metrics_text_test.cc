@@ -70,5 +70,15 @@ TEST(OpTally, CountsSizesAsBenchmarksDo) {
   EXPECT_EQ(tally.calls(comm::ApiFunc::Reduce).operations, 0U);
 }
 
+TEST(OpTally, KnowsTheLastCall) {
+  comm::OpTally tally;
+  EXPECT_FALSE(tally.last().func.has_value());
+  tally.called({.func = comm::ApiFunc::AllReduce, .count = 100}, 4);
+  tally.called({.func = comm::ApiFunc::AllGather, .count = 2, .datatype = ncclInt32}, 4);
+  EXPECT_EQ(tally.last().func, comm::ApiFunc::AllGather);
+  EXPECT_EQ(tally.last().bytes, 8U) << "of its count and type";
+  EXPECT_LT(tally.last().ageMs, 60'000U);
+}
+
 }  // namespace
 }  // namespace tutti::test
