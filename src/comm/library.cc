@@ -1,5 +1,15 @@
 #include "comm/library.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/environment.h"
+#include "base/host.h"
+#include "base/settings/params.h"
+#include "comm/diagnosis/init_stall.h"
+#include "comm/ending/watching.h"
 #include "comm/init/trace_stage.h"
 #include "comm/settings/comm_settings.h"
 #include "gpu/context.h"
@@ -9,8 +19,24 @@
 
 namespace tutti::comm {
 
+namespace {
+
+/// An env plugin's init, under the watch. The watch reads no settings but from the environment: nobody else answers
+/// yet.
+Status initEnvPlugin(const plugin::EnvSource::Call& init) {
+  const Params told = Params().forCommunicator(processEnvironment());
+  InitStall stall({.who = fmt::format("process {} on host {}", ::getpid(), hostName()),
+                   .function = "the start of the library",
+                   .limit = std::chrono::seconds(told.misc.stallSec)});
+  stall.enter("env plugin");
+  const WatchedInit watched(stall, "");
+  return init();
+}
+
+}  // namespace
+
 Status startLibraryWithoutCuda() {
-  TRY(plugin::startEnvironment());
+  TRY(plugin::startEnvironment(initEnvPlugin));
   readCommSettings();
   startTrace(-1);
   return {};

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/result_name.h"
+#include "base/threads/activity.h"
 #include "nccl_env.h"
 #include "plugin/plugin_calls.h"
 #include "plugin/plugin_log.h"
@@ -38,7 +39,7 @@ class LoadedEnvOf final : public LoadedEnv {
   int version() const override { return V; }
   Status init() override {
     forgetPluginWarning();
-    if (const ncclResult_t code = callInit(); code != ncclSuccess) {
+    if (const ncclResult_t code = notedInit(); code != ncclSuccess) {
       const std::string words = takePluginWarning();
       return fail(errorCode(code), "{}: init failed with {}{}. {}", place(), resultName(code),
                   words.empty() ? ", and the plugin said nothing" : "; it said: " + words, kRemedy);
@@ -59,6 +60,10 @@ class LoadedEnvOf final : public LoadedEnv {
       "Nothing replaces an env plugin that was found: NCCL_ENV_PLUGIN=none goes on without it";
 
   std::string place() const { return fmt::format("Env plugin {} (v{} of {})", name_, V, path_); }
+  ncclResult_t notedInit() const {
+    const CallNote note("init", lastingText(place()), kNoDevice);
+    return callInit();
+  }
   ncclResult_t callInit() const {
     if constexpr (V >= 2) return exported_.init(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX, &pluginLog);
     if constexpr (V < 2) return exported_.init(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX);

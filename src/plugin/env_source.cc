@@ -42,7 +42,7 @@ SingleLibrary openEnvLibrary(const std::string& value) {
 
 }  // namespace
 
-Status EnvSource::load() {
+Status EnvSource::load(const Attended& attended) {
   const std::string value = environment_.get("NCCL_ENV_PLUGIN").value_or("");
   SingleLibrary found = openEnvLibrary(value);
   std::unique_ptr<LoadedEnv> plugin;
@@ -51,13 +51,13 @@ Status EnvSource::load() {
   if (plugin == nullptr) return {};
   const std::lock_guard lock(calls_);
   const Inside call;
-  TRY(plugin->init());
+  TRY(attended([&plugin] { return plugin->init(); }));
   library_ = std::move(found.library);
   plugin_ = std::move(plugin);
   return {};
 }
 
-Status EnvSource::start() {
+Status EnvSource::start(const Attended& attended) {
   if (inside) {
     return fail(
         ncclInvalidUsage,
@@ -66,7 +66,7 @@ Status EnvSource::start() {
   }
   const std::lock_guard lock(starting_);
   if (!started_) {
-    started_ = load();
+    started_ = load(attended);
     if (!started_->ok()) why_ = lastErrorText();
   } else if (!started_->ok()) {
     return fail(started_->code(), "{}", why_);
@@ -100,11 +100,11 @@ std::optional<std::string> EnvSource::get(std::string_view name) const {
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-Status startEnvironment() {
+Status startEnvironment(const EnvSource::Attended& attended) {
   static NeverDestroyed<EnvSource> instance(processEnvironment());
   static std::once_flag before;
   std::call_once(before, [] { passOnSettingsFiles(); });
-  TRY(instance.get().start());
+  TRY(instance.get().start(attended));
   static const bool answers = [] {
     setSettingsSource(&instance.get());
     return std::atexit([] { instance.get().finalize(); }) == 0;

@@ -1,6 +1,7 @@
 // Where the settings of the library come from, with an env plugin or without.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,14 +20,20 @@ namespace tutti::plugin {
 /// the plugin come one at a time.
 class EnvSource : public EnvReader {
  public:
+  using Call = std::function<Status()>;
+  /// Makes a call that may take long.
+  using Attended = std::function<Status(const Call& call)>;
+  static Status unattended(const Call& call) { return call(); }
+
   /// `environment` is borrowed: it names the plugin, and answers before start(), without a plugin, and after
   /// finalize().
   explicit EnvSource(const EnvReader& environment) : environment_(environment) {}
 
   /// Loads and initialises the plugin, at the first call; the others wait for that and return the same. Without a
   /// plugin it succeeds, with one WARN where the user has named one that cannot be loaded. Fails where the plugin's
-  /// init does, and where that calls back into the library.
-  Status start();
+  /// init does, and where that calls back into the library. `attended`: runs the plugin's init; what it does beside
+  /// must read no settings.
+  Status start(const Attended& attended = unattended);
   /// Ends the plugin and closes its library, once. Waits for at most a second for a thread that is inside the plugin,
   /// and leaves it alone where that does not return.
   void finalize();
@@ -37,7 +44,7 @@ class EnvSource : public EnvReader {
   std::vector<std::string> names() const override { return environment_.names(); }
 
  private:
-  Status load();
+  Status load(const Attended& attended);
 
   const EnvReader& environment_;
   std::mutex starting_;
@@ -50,6 +57,7 @@ class EnvSource : public EnvReader {
 
 /// What a process does first: passes on the settings of files, starts its EnvSource, lets it answer from now on, and
 /// ends it when the process does. Once; later calls return what the first one did. Any thread.
-Status startEnvironment();
+/// `attended`: as for EnvSource::start().
+Status startEnvironment(const EnvSource::Attended& attended = EnvSource::unattended);
 
 }  // namespace tutti::plugin

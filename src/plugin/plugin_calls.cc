@@ -21,18 +21,20 @@ std::string placeOf(const PluginIdentity& who) {
   return fmt::format("network {} ({} v{} of {})", who.name, who.kind, who.version, who.library);
 }
 
-struct Places {
+struct Texts {
   std::mutex mutex;
-  std::set<std::string> texts;  // guarded by mutex
+  std::set<std::string> all;  // guarded by mutex
 };
 
 }  // namespace
 
-const char* PluginCalls::lastingPlace(const PluginIdentity& who) {
-  static NeverDestroyed<Places> places;
-  const std::lock_guard lock(places.get().mutex);
-  return places.get().texts.insert(placeOf(who)).first->c_str();
+const char* lastingText(const std::string& text) {
+  static NeverDestroyed<Texts> texts;
+  const std::lock_guard lock(texts.get().mutex);
+  return texts.get().all.insert(text).first->c_str();
 }
+
+PluginCalls::PluginCalls(const PluginIdentity& who) : who_(who), place_(lastingText(placeOf(who))) {}
 
 std::string PluginCalls::place(int device) const {
   std::string text = placeOf(who_);

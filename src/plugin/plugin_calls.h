@@ -28,7 +28,7 @@ inline constexpr int kNoDevice = -1;
 /// The calls that one communicator makes of one network. Any thread.
 class PluginCalls {
  public:
-  explicit PluginCalls(const PluginIdentity& who) : who_(who), place_(lastingPlace(who)) {}
+  explicit PluginCalls(const PluginIdentity& who);
 
   const PluginIdentity& who() const { return who_; }
 
@@ -85,14 +85,14 @@ class PluginCalls {
   Status failed(ncclResult_t code, const char* call, int device) const;
   Status failedQuietly(ncclResult_t code, const char* call, int device) const;
 
-  /// place() without a device, in memory that is never freed: one text for each plugin.
-  static const char* lastingPlace(const PluginIdentity& who);
-
   PluginIdentity who_;
-  const char* const place_;
+  const char* const place_;  ///< place() without a device
   mutable std::mutex mutex_;
   std::unordered_map<const void*, int> devices_;  // guarded by mutex_
 };
+
+/// The text in memory that is never freed, for CallNote: one for all that are equal. Any thread.
+const char* lastingText(const std::string& text);
 
 /// What callers get to see of a plugin's code: one of the errors of the API, whatever it returned.
 ncclResult_t errorCode(ncclResult_t returned);

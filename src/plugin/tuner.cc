@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/result_name.h"
+#include "base/threads/activity.h"
 #include "plugin/kind.h"
 #include "plugin/plugin_calls.h"
 #include "plugin/plugin_log.h"
@@ -20,17 +21,24 @@ namespace {
 /// The plugin and the communicator in messages, and the one place where a call's result is looked at.
 class TunerCalls {
  public:
-  TunerCalls(std::string plugin, std::string who) : plugin_(std::move(plugin)), who_(std::move(who)) {}
+  TunerCalls(std::string plugin, std::string who)
+      : plugin_(std::move(plugin)), who_(std::move(who)), place_(lastingText(plugin_)) {}
 
   const std::string& plugin() const { return plugin_; }
 
   template <class F>
   Status check(const char* call, F&& function) const {
     forgetPluginWarning();
-    const ncclResult_t code = function();
+    const ncclResult_t code = noted(call, function);
     if (code == ncclSuccess) [[likely]]
       return {};
     return fail(errorCode(code), "{}", describe(code, call));
+  }
+  /// Meanwhile others can see that this thread is in there (ActivitySlot).
+  template <class F>
+  ncclResult_t noted(const char* call, F&& function) const {
+    const CallNote note(call, place_, kNoDevice);
+    return function();
   }
   /// "tuner X (v5 of /lib/x.so), rank 0 of 2 …: init failed with ncclSystemError; it said: its words".
   std::string describe(ncclResult_t code, const char* call) const {
@@ -42,6 +50,7 @@ class TunerCalls {
  private:
   std::string plugin_;
   std::string who_;
+  const char* place_;  ///< plugin_, for ever
 };
 
 /// Version 2 names one combination where the others fill a table; it wins where it can be had at all.
@@ -71,7 +80,7 @@ class TunerOf final : public Tuner {
   ~TunerOf() override {
     if (!begun_ || end() == nullptr) return;
     forgetPluginWarning();
-    const ncclResult_t code = end()(context_);
+    const ncclResult_t code = calls_.noted(kEnd, [&] { return end()(context_); });
     if (code != ncclSuccess) info(kDestroy | kTuning, "{}", calls_.describe(code, kEnd));
   }
 

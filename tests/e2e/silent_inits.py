@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An init that does not go on says so: in which stage, for whom it waits, in which call of which plugin.
 
-  silent_inits.py FOLDER…   where the plugins for tests are (tests/plugin)
+  silent_inits.py PLUGIN…   the plugins for tests (tests/plugin)
 """
 import contextlib
 import os
@@ -13,7 +13,8 @@ import sys
 
 from support import BUILD, Process, check, environment, free_port, main
 
-PLUGIN = next(path for path in map(pathlib.Path, sys.argv[1:]) if path.name == "libnccl-net-testv12.so")
+PLUGIN, ENV_PLUGIN, TUNER, PROFILER = (next(path for path in map(pathlib.Path, sys.argv[1:]) if path.name == f"libnccl-{name}.so")
+                                       for name in ("net-testv12", "env-testv2", "tuner-testv6", "profiler-testv6"))
 SURVIVOR = BUILD / "tests/e2e/survivor"
 INFO = BUILD / "tools/tutti_info/tutti-info"
 NETWORK = rf"network testv12 \(net v12 of {re.escape(str(PLUGIN))}\)"
@@ -68,6 +69,27 @@ def a_plugin_sleeps_in_its_init():
             check(re.search(expected, said), said)
 
 
+def an_env_plugin_sleeps_in_its_init():
+    with job([0], 2, NCCL_ENV_PLUGIN=ENV_PLUGIN, TEST_ENV_FAULT="sleeps") as ranks:
+        expected = (rf"process \d+ on host \S+: the start of the library has been in its stage \"env plugin\" for \d+\.\d s: "
+                    rf"it is in the call init of Env plugin testenv2 \(v2 of {re.escape(str(ENV_PLUGIN))}\), which does not return")
+        says(ranks[0], "Stalled init: " + expected)
+        said = asked(ranks[0])
+        check(re.search(expected, said), said)
+
+
+def a_tuner_sleeps_in_its_init():
+    with job([0, 1], 2, NCCL_TUNER_PLUGIN=TUNER, TEST_TUNER="sleeps") as ranks:
+        for rank in ranks:
+            says(ranks[rank], "Stalled init: " + of(rank, 2, "plugins") +
+                 rf"it is in the call init of tuner tunerv6 \(v6 of {re.escape(str(TUNER))}\), which does not return")
+
+
+def a_profiler_sleeps_in_its_init():
+    with job([0, 1], 2, NCCL_PROFILER_PLUGIN=PROFILER, TEST_PROFILER_SLEEPS=1) as ranks:
+        says(ranks[1], "Stalled init: " + of(1, 2, "plugins") + "it is in the call init of the profiler plugin, which does not return")
+
+
 def a_plugin_does_not_return_from_connect():
     with job([0, 1], 2, {0: "connect-sleeps=60000"}) as ranks:
         says(ranks[0], "Stalled init: " + of(0, 2, "connections") + rf"it is in the call connect of {NETWORK}, device 0, which does not")
@@ -100,5 +122,6 @@ def a_rank_is_stopped():
 
 
 if __name__ == "__main__":
-    main(a_plugin_sleeps_in_its_init, a_plugin_does_not_return_from_connect, a_connection_never_comes, a_rank_never_comes,
+    main(a_plugin_sleeps_in_its_init, an_env_plugin_sleeps_in_its_init, a_tuner_sleeps_in_its_init,
+         a_profiler_sleeps_in_its_init, a_plugin_does_not_return_from_connect, a_connection_never_comes, a_rank_never_comes,
          a_rank_is_stopped)

@@ -322,6 +322,7 @@ ROOMS = {
             "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
             "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {}, "comm/launch": {"only": r"device_pool\.h"},
             "plugin": {"only": r"env_source\.h", "from": r"library\.cc"},
+            "comm/diagnosis": {"only": r"init_stall\.h", "from": r"library\.cc"},
         },
     },
     "api": {

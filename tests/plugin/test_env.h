@@ -5,6 +5,7 @@
  *                                silent     an error without words
  *                                no-getenv  its table lacks getEnv after init
  *                                calls-back init asks the library for a unique id
+ *                                sleeps     init does not return for ten minutes
  *                                finalize   an error in finalize
  *                                logs       getEnv logs, in version 2
  * TEST_ENV_FILE=PATH  takes a line for each init and finalize */

@@ -71,7 +71,7 @@ void Thread::detach() {
 
 void nameThisThread(const std::string& name) {
   constexpr std::size_t kKernelLimit = 15;
-  if (!Params::process().misc.setThreadName) return;
+  if (name.empty() || !Params::process().misc.setThreadName) return;
   ::pthread_setname_np(::pthread_self(), name.substr(0, kKernelLimit).c_str());
 }
 

@@ -20,7 +20,8 @@ class Thread {
   ~Thread() { join(); }
 
   /// Starts `body`, which must not throw. `name` is given to the kernel only where NCCL_SET_THREAD_NAME=1 (cut to 15
-  /// characters). Errors: ncclSystemError with the thread's name where the system has no more threads.
+  /// characters); where it is "" no setting is read. Errors: ncclSystemError with the thread's name where the system
+  /// has no more threads.
   static Result<Thread> start(const std::string& name, std::function<void()> body);
 
   bool running() const { return thread_.joinable(); }
@@ -33,7 +34,7 @@ class Thread {
   std::thread thread_;
 };
 
-/// Names the calling thread where NCCL_SET_THREAD_NAME=1.
+/// Names the calling thread where NCCL_SET_THREAD_NAME=1. "": does nothing.
 void nameThisThread(const std::string& name);
 
 }  // namespace tutti

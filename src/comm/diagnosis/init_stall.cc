@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/log.h"
 
@@ -88,8 +89,9 @@ void HungCalls::tick(Time now, milliseconds limit, const std::vector<const Activ
     if (std::find(told.begin(), told.end(), &slot) != told.end()) seen.told = true;
     if (seen.told || limit <= milliseconds(0) || now - seen.since < limit) return;
     seen.told = true;
-    warn("Stall: the call {} has not returned for {:.1f} s: what goes over that network waits for it", nameOf(activity),
-         seconds(seen.since, now));
+    warn("Stall: the call {} has not returned for {:.1f} s: {} waits for it", nameOf(activity),
+         seconds(seen.since, now),
+         std::string_view(activity.callee).starts_with("network ") ? "what goes over that network" : "its caller");
   });
 }
 

@@ -11,6 +11,7 @@
 #include "comm/ending/departures.h"
 #include "comm/ending/exit_farewell.h"
 #include "comm/ending/revoke.h"
+#include "comm/ending/watching.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -92,20 +93,20 @@ Status KernelWatch::lookAfter(ncclComm& comm) {
     comms_.push_back(&comm);
     stop_ = false;
   }
-  const Status started = runThread();
+  const Status started = runThread(kWatchThread);
   if (started.ok()) return {};
   const std::lock_guard lock(mutex_);
   std::erase(comms_, &comm);
   return started;
 }
 
-Status KernelWatch::runThread() {
+Status KernelWatch::runThread(const std::string& name) {
   if (thread_.running()) return {};
-  ASSIGN(thread_, Thread::start("tutti watch", [this] { run(); }));
+  ASSIGN(thread_, Thread::start(name, [this] { run(); }));
   return {};
 }
 
-void KernelWatch::watchInit(InitStall& init) {
+void KernelWatch::watchInit(InitStall& init, const std::string& threadName) {
   const std::lock_guard life(life_);
   {
     const std::lock_guard lock(mutex_);
@@ -113,7 +114,7 @@ void KernelWatch::watchInit(InitStall& init) {
     stop_ = false;
   }
   const ErrorsAsInfo quiet;  // whoever cannot do without the thread says so later
-  ignoringShortage([this] { runThread().ignore(); });
+  ignoringShortage([&] { runThread(threadName).ignore(); });
 }
 
 void KernelWatch::unwatchInit(InitStall& init) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -31,8 +32,8 @@ class KernelWatch {
   /// (exit_farewell.h). `comm` is initialised and prepared. ncclSystemError where no thread can be had.
   Status add(ncclComm& comm);
   /// From now on until unwatchInit(), which must come: whether an init goes on. Where no thread can be had nobody
-  /// looks.
-  void watchInit(InitStall& init);
+  /// looks. `threadName`: of the thread, where it does not run yet.
+  void watchInit(InitStall& init, const std::string& threadName);
   /// When it returns, nobody looks at `init` any more.
   void unwatchInit(InitStall& init);
   /// When it returns, nobody looks at `comm` any more. Harmless for one that was never added.
@@ -46,7 +47,7 @@ class KernelWatch {
 
  private:
   Status lookAfter(ncclComm& comm);
-  Status runThread();
+  Status runThread(const std::string& name);
   void restIfIdle();
   void run();
   milliseconds hangLimit() const;

@@ -8,8 +8,8 @@
 
 namespace tutti::comm {
 
-WatchedInit::WatchedInit(InitStall& init) : init_(init) {
-  KernelWatch::instance().watchInit(init);
+WatchedInit::WatchedInit(InitStall& init, const std::string& threadName) : init_(init) {
+  KernelWatch::instance().watchInit(init, threadName);
 }
 
 WatchedInit::~WatchedInit() {

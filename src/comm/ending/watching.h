@@ -1,6 +1,8 @@
 // Beginning and ending the watch over the kernels of a communicator, without knowing the watch.
 #pragma once
 
+#include <string>
+
 #include "base/status.h"
 
 struct ncclComm;
@@ -9,11 +11,14 @@ namespace tutti::comm {
 
 class InitStall;
 
+inline constexpr const char* kWatchThread = "tutti watch";
+
 /// As long as it lives somebody looks whether an init goes on (comm/diagnosis/init_stall.h), which must outlive it.
 /// Where no thread can be had nobody does.
 class WatchedInit {
  public:
-  explicit WatchedInit(InitStall& init);
+  /// `threadName`: of who looks; "" while settings must not be read.
+  explicit WatchedInit(InitStall& init, const std::string& threadName = kWatchThread);
   WatchedInit(const WatchedInit&) = delete;
   WatchedInit& operator=(const WatchedInit&) = delete;
   ~WatchedInit();
