@@ -8,6 +8,7 @@
 #include "base/settings/params.h"
 #include "base/standard_output.h"
 #include "comm/library.h"
+#include "comm/settings/comm_settings.h"
 
 using namespace tutti;
 
@@ -34,7 +35,7 @@ const std::vector<ncclParamHandle>& allHandles() {
 /// As a communicator made now would read them.
 Result<Params> valuesNow() {
   TRY(comm::startLibraryWithoutCuda());
-  return Params::process().forCommunicator(settingsSource());
+  return comm::currentSettings();
 }
 
 Result<std::string> textOf(const ncclParamHandle& param) {

@@ -102,9 +102,8 @@ void Reader::read(std::string_view name, const param::Check& check, std::string&
     }
     return;
   }
-  // A secret must not get into logs.
-  const bool secret = name == "TUTTI_COMM_KEY";
-  if (!quiet_ && !word.empty()) info(kEnv, "{} set by environment to {}", name, secret ? "(hidden)" : word.c_str());
+  if (!quiet_ && !word.empty())
+    info(kEnv, "{} set by environment to {}", name, isSecret(name) ? kHidden : std::string_view(word));
   value = std::move(word);
 }
 

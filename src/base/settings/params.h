@@ -53,13 +53,19 @@ std::vector<std::string> unknownSettings(const EnvReader& env);
 /// The known name that takes the fewest edits from `name`; "" where none is similar.
 std::string nearestSetting(std::string_view name);
 
-/// A setting that programs may ask for by name (ncclParamGetParameter and its like).
+/// Whether its value must not be shown to anybody, and what is shown in its place.
+constexpr bool isSecret(std::string_view name) {
+  return name == "TUTTI_COMM_KEY";
+}
+inline constexpr std::string_view kHidden = "(hidden)";
+
+/// A setting as programs see it that ask for one by name (ncclParamGetParameter and its like).
 struct VisibleSetting {
   const char* name;
   bool integer;       ///< else text
-  std::string value;  ///< numbers in decimal
+  std::string value;  ///< numbers in decimal; "" where one has no value; of a secret kHidden
 };
-/// Those of the table that NCCL shows as well, with their values in `params`.
+/// All of the table, with their values in `params`.
 std::vector<VisibleSetting> visibleSettings(const Params& params);
 /// The same as text: a heading, then NAME=VALUE lines.
 std::string visibleSettingsDump(const Params& params);

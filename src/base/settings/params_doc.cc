@@ -240,8 +240,7 @@ std::string paramsTable(const EnvReader& env) {
   std::string text;
   for (const Row& row : allRows()) {
     const auto value = env.get(row.name);
-    const bool secret = row.name == "TUTTI_COMM_KEY";
-    const std::string now = value ? " = " + (secret ? std::string("(hidden)") : *value) : std::string();
+    const std::string now = value ? " = " + (isSecret(row.name) ? std::string(kHidden) : *value) : std::string();
     text += fmt::format("{}{}  [default {}]\n    {}\n", row.name, now, row.fallback, row.help);
   }
   return text;

@@ -1,7 +1,7 @@
 // Settings as programs see them that ask for one by name.
-#include <algorithm>
-#include <array>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/settings/params.h"
 #include "base/settings/params_check.h"
@@ -9,17 +9,6 @@
 namespace tutti {
 
 namespace {
-
-/// What NCCL shows as well. Not for secrets.
-constexpr std::array<std::string_view, 9> kVisible{"NCCL_DEBUG",
-                                                   "NCCL_DEBUG_SUBSYS",
-                                                   "NCCL_DEBUG_FILE",
-                                                   "NCCL_DEBUG_TIMESTAMP_FORMAT",
-                                                   "NCCL_DEBUG_TIMESTAMP_LEVELS",
-                                                   "NCCL_WARN_ENABLE_DEBUG_INFO",
-                                                   "NCCL_SET_THREAD_NAME",
-                                                   "NCCL_PARAM_DUMP_ALL",
-                                                   "NCCL_NO_CACHE"};
 
 std::string textOf(const std::string& text) {
   return text;
@@ -32,9 +21,10 @@ std::string textOf(const std::optional<std::int64_t>& number) {
 }
 
 template <class T>
-void addIfVisible(std::vector<VisibleSetting>& settings, const char* name, const T& value) {
-  if (std::find(kVisible.begin(), kVisible.end(), name) == kVisible.end()) return;
-  settings.push_back({name, !std::is_same_v<T, std::string>, textOf(value)});
+void add(std::vector<VisibleSetting>& settings, const char* name, const T& value) {
+  std::string text = textOf(value);
+  if (isSecret(name) && !text.empty()) text = kHidden;
+  settings.push_back({name, !std::is_same_v<T, std::string>, std::move(text)});
 }
 
 }  // namespace
@@ -44,7 +34,7 @@ std::vector<VisibleSetting> visibleSettings(const Params& params) {
 #define GROUP(Struct, field, title) \
   {                                 \
     const auto& group = params.field;
-#define PARAM(type, field, name, fallback, check, help) addIfVisible(settings, name, group.field);
+#define PARAM(type, field, name, fallback, check, help) add(settings, name, group.field);
 #define END_GROUP(Struct, field) }
 #include "base/settings/params.def"  // NOLINT(bugprone-suspicious-include)
   return settings;

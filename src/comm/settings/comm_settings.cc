@@ -157,8 +157,12 @@ void readCommSettings() {
   static_cast<void>(Params::process());
 }
 
+Params currentSettings() {
+  return Params::process().forCommunicator(settingsSource(), SetByPlugin::process().names());
+}
+
 CommSettings currentCommSettings() {
-  return commSettingsFrom(Params::process().forCommunicator(settingsSource(), SetByPlugin::process().names()));
+  return commSettingsFrom(currentSettings());
 }
 
 std::string versionNumber() {

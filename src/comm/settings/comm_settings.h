@@ -73,8 +73,10 @@ CommSettings commSettingsFrom(const Params& params);
 /// Reads the process's settings if nobody has; what they say in the log comes now. Any thread.
 void readCommSettings();
 
-/// The process's settings with those read again that may change between communicators, or that networks have set
+/// The process's settings with those read again that may change between communicators, or that plugins have set
 /// (SetByPlugin). Any thread.
+Params currentSettings();
+/// What this module needs of them. Any thread.
 CommSettings currentCommSettings();
 
 /// "2.30.7".
