@@ -2,8 +2,9 @@
 //
 //   ras FIRST COUNT SIZE     (NCCL_COMM_ID names the root; ranks FIRST to FIRST + COUNT - 1 of SIZE, a thread each)
 //
-// "init" makes the communicator on all of its ranks; "reduce N" launches N all-reduces on each; "exit" ends the process
-// without destroying anything, as many programs do. Lines: "ready" at the beginning, "done" after each command.
+// On all of its ranks "init" makes the communicator, "reduce N" launches N all-reduces, "send N" a message to rank N,
+// "sync" waits for all that was launched, "destroy" destroys the communicator; "exit" ends the process without that, as
+// many programs do. Lines: "ready" at the beginning, "done" after each command.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +28,10 @@ struct Rank {
 bool init(Rank& rank, int number, int size, int device, const ncclUniqueId& id) {
   return cudaSetDevice(device) == cudaSuccess && cudaMalloc(&rank.buffer, kCount * sizeof(float)) == cudaSuccess &&
          cudaStreamCreate(&rank.stream) == cudaSuccess && ncclCommInitRank(&rank.comm, size, id, number) == ncclSuccess;
+}
+
+bool send(Rank& rank, int peer) {
+  return ncclSend(rank.buffer, kCount, ncclFloat, peer, rank.comm, rank.stream) == ncclSuccess;
 }
 
 bool reduce(Rank& rank) {
@@ -73,6 +78,12 @@ int main(int argc, char** argv) {
         }
         return true;
       });
+    } else if (std::strncmp(line, "send ", 5) == 0) {
+      ok = onAll(ranks, [&](Rank& rank, int) { return send(rank, std::atoi(line + 5)); });
+    } else if (std::strncmp(line, "sync", 4) == 0) {
+      ok = onAll(ranks, [](Rank& rank, int) { return cudaStreamSynchronize(rank.stream) == cudaSuccess; });
+    } else if (std::strncmp(line, "destroy", 7) == 0) {
+      ok = onAll(ranks, [](Rank& rank, int) { return ncclCommDestroy(rank.comm) == ncclSuccess; });
     } else if (std::strncmp(line, "exit", 4) == 0) {
       return 0;
     }

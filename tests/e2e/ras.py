@@ -153,6 +153,45 @@ def job_is_seen_from_its_beginning_to_its_end():
         becomes(ranks[1], lambda report: states(report) == ["answered", "answered", "left"], "left")
 
 
+def collective_that_does_not_end_is_told_by_every_rank():
+    def looks():
+        """What each process says; all of them say the same."""
+        reports = [ask_json(rank)["communicators"] for rank in ranks]
+        check([len(comms) for comms in reports] == [1, 1, 1], reports)
+        return [comms[0] for comms in reports]
+
+    with Job(3) as ranks:
+        init(ranks)
+        for rank in ranks[:2]:
+            rank.do("reduce 1")
+        ranks[0].say("sync")  # both stay inside their calls
+        ranks[1].say("destroy")
+        becomes(ranks[2], lambda report: report["communicators"][0]["ranks"][1]["status"]["destroy_flag"], "destroy begins")
+        first = looks()
+        time.sleep(0.5)
+        for before, now in zip(first, looks()):
+            check(now["size"] == now["ranks_count"] == 3 and now["missing_ranks_count"] == 0, now)
+            for rank, old in zip(now["ranks"], before["ranks"]):
+                check(rank["status"] == {"init_state": 0, "async_error": 0, "finalize_called": False,
+                                         "destroy_flag": rank["rank"] == 1, "abort_flag": False}, now)
+                check(rank["collective_counts"]["AllReduce"] == (0 if rank["rank"] == 2 else 1), now)
+                check(rank["collective_counts"] == old["collective_counts"], "who is stuck counts no further")
+                if rank["rank"] != 2:
+                    check(rank["last_op"]["func"] == "AllReduce" and rank["last_op"]["bytes"] == 256, now)
+                    check(rank["last_op"]["age_sec"] >= old["last_op"]["age_sec"] + 0.4, (old, rank))
+        said = ask(ranks[0], "--verbose")
+        check("Communicator ranks have different status\n" in said and
+              f"Rank 1 has status FINALIZE -- GPU 1 managed by process {ranks[1].pid}" in said, said)
+        check("Communicator ranks have different AllReduce operation counts\n  2 ranks have launched up to operation 1\n"
+              "  Rank 2 has not launched any operations" in said, said)
+        ranks[2].do("reduce 1")
+        for rank in ranks[:2]:
+            rank.hear("done")
+        # A call that waits to be connected holds up nobody's answer.
+        ranks[2].say("send 0")
+        becomes(ranks[0], lambda report: report["communicators"][0]["ranks"][-1]["p2p_counts"]["Send"] == 1, "sends")
+
+
 def stopped_process_is_missed_then_dead_and_a_killed_one_as_well():
     with Job(3, NCCL_RAS_TIMEOUT_FACTOR="0.05") as ranks:
         init(ranks)
@@ -240,6 +279,7 @@ def bad_address_harms_nobody():
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
-    main(job_is_seen_from_its_beginning_to_its_end, stopped_process_is_missed_then_dead_and_a_killed_one_as_well,
+    main(job_is_seen_from_its_beginning_to_its_end, collective_that_does_not_end_is_told_by_every_rank,
+         stopped_process_is_missed_then_dead_and_a_killed_one_as_well,
          many_ranks_and_clients_are_no_trouble, clients_of_other_hosts_find_no_door, switched_off_it_is_silent,
          bad_address_harms_nobody)
