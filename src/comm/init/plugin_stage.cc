@@ -103,7 +103,7 @@ ncclNvlDomainInfo_v5_t domainsOf(const topo::RankLayout& layout) {
 std::shared_ptr<plugin::EventSink> profilerOf(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
   const CallNote note("init", "the profiler plugin", -1);
-  return plugin::openProfiler(Params::process().misc.profilerPlugin, {.commId = parts.bootstrap->commHash(),
+  return plugin::openProfiler(currentSettings().misc.profilerPlugin, {.commId = parts.bootstrap->commHash(),
                                                                       .name = comm.config.commName,
                                                                       .nNodes = parts.layout->nNodes(),
                                                                       .nRanks = comm.identity.nRanks,
