@@ -46,9 +46,11 @@ class OpTally {
  private:
   class Counter {
    public:
+    /// One thread calls a communicator at a time, so that no locked instruction is needed, which would cost a short
+    /// call a few percent.
     void add(std::uint64_t bytes) {
-      operations_.fetch_add(1, std::memory_order_relaxed);
-      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      operations_.store(operations_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     }
     OpCount read() const {
       return {operations_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
