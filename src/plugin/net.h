@@ -50,6 +50,7 @@ struct NetBuffer {
   std::size_t bytes = 0;  ///< a receive: how much fits
   int tag = 0;            ///< the sender's rank; the channel, where several share the connection
   void* registration = nullptr;
+  void* events = nullptr;  ///< a NetEventParent (plugin/profiler.h); null: nobody wants to hear of the request
 };
 
 /// How fusing devices ended. Born without a log line: whether a refusal is an error is for the caller to say.

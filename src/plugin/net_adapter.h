@@ -8,6 +8,7 @@
 
 #include "plugin/plugin_adapter.h"
 #include "plugin/plugin_log.h"
+#include "plugin/profiler.h"
 
 namespace tutti::plugin {
 
@@ -73,11 +74,11 @@ NetAttempt<Net> PluginNet<V>::begin(const Table& exported, const NetOpening& ope
   if constexpr (V >= 11) {
     ncclNetCommConfig_v11_t config{opening.trafficClass};
     code = calls_.noted("init", kNoDevice,
-                        [&] { return exported.init(&context_, opening.commId, &config, &pluginLog, &pluginProfile); });
+                        [&] { return exported.init(&context_, opening.commId, &config, &pluginLog, &netEvent); });
   } else {
     code = shared_.enter([&] {
       return calls_.noted("init", kNoDevice, [&] {
-        if constexpr (V == 10) return exported.init(&pluginLog, &pluginProfile);
+        if constexpr (V == 10) return exported.init(&pluginLog, &netEvent);
         if constexpr (V < 10) return exported.init(&pluginLog);
       });
     });
@@ -172,7 +173,7 @@ Result<void*> PluginNet<V>::isend(void* connection, const NetBuffer& message) {
   TRY(calls_.checkStep("isend", connection, [&] {
     const auto bytes = static_cast<Size>(message.bytes);
     if constexpr (V >= 10) {
-      return table_.isend(connection, message.data, bytes, message.tag, message.registration, nullptr, &request);
+      return table_.isend(connection, message.data, bytes, message.tag, message.registration, message.events, &request);
     } else {
       return table_.isend(connection, message.data, bytes, message.tag, message.registration, &request);
     }
@@ -187,19 +188,20 @@ Result<void*> PluginNet<V>::irecv(void* connection, std::span<const NetBuffer> m
   std::array<Size, kMostReceives> sizes;
   std::array<int, kMostReceives> tags;
   std::array<void*, kMostReceives> registrations;
+  std::array<void*, kMostReceives> events;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     TRY(checkLength("irecv", connection, messages[i].bytes));
     data[i] = messages[i].data;
     sizes[i] = static_cast<Size>(messages[i].bytes);
     tags[i] = messages[i].tag;
     registrations[i] = messages[i].registration;
+    events[i] = messages[i].events;
   }
   const int n = static_cast<int>(messages.size());
   void* request = nullptr;  // Neither a hint nor what an older request left there.
   TRY(calls_.checkStep("irecv", connection, [&] {
     if constexpr (V >= 10) {
-      std::array<void*, kMostReceives> noEvents{};
-      return table_.irecv(connection, n, data.data(), sizes.data(), tags.data(), registrations.data(), noEvents.data(),
+      return table_.irecv(connection, n, data.data(), sizes.data(), tags.data(), registrations.data(), events.data(),
                           &request);
     } else {
       return table_.irecv(connection, n, data.data(), sizes.data(), tags.data(), registrations.data(), &request);

@@ -83,11 +83,6 @@ void pluginLog(ncclDebugLogLevel level, unsigned long flags, const char* file, i
   }
 }
 
-ncclResult_t pluginProfile(void** eventHandle, int type, void*, std::int64_t, void*) {
-  if (type == ncclProfilerNetEventStart && eventHandle != nullptr) *eventHandle = nullptr;
-  return ncclSuccess;
-}
-
 void forgetPluginWarning() {
   if (ownWarning.fresh) ownWarning.fresh = false;
 }

@@ -13,9 +13,6 @@ namespace tutti::plugin {
 void pluginLog(ncclDebugLogLevel level, unsigned long flags, const char* file, int line, const char* format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/// Takes the events of networks; nobody listens to them.
-ncclResult_t pluginProfile(void** eventHandle, int type, void* parent, std::int64_t pluginId, void* data);
-
 /// Forgets what a plugin warned of on this thread: before a call whose failure will be explained by the next warning.
 void forgetPluginWarning();
 /// The last warning of a plugin on this thread since it was forgotten; where there is none, the last one of a thread of

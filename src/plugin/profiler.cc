@@ -86,6 +86,45 @@ void logMask(int mask) {
 
 }  // namespace
 
+void NetEventParent::set(std::shared_ptr<EventSink> sink, void* step, int rank) {
+  const std::lock_guard lock(mutex_);
+  sink_ = std::move(sink);
+  step_ = step;
+  rank_ = rank;
+}
+
+void NetEventParent::clear() {
+  const std::lock_guard lock(mutex_);
+  sink_.reset();
+}
+
+void* NetEventParent::start(std::int64_t pluginId, void* data) {
+  const std::lock_guard lock(mutex_);
+  if (sink_ == nullptr) return nullptr;
+  Event event{};
+  event.type = ncclProfileNetPlugin;
+  event.parentObj = step_;
+  event.rank = rank_;
+  event.netPlugin = {pluginId, data};
+  return sink_->start(event);
+}
+
+/// What has begun is told of although its communicator may be gone: the interface names none.
+ncclResult_t netEvent(void** eventHandle, int type, void* parent, std::int64_t pluginId, void* data) {
+  if (eventHandle == nullptr) return ncclSuccess;
+  if (type == ncclProfilerNetEventStart) {
+    *eventHandle = parent == nullptr ? nullptr : static_cast<NetEventParent*>(parent)->start(pluginId, data);
+    return ncclSuccess;
+  }
+  const std::shared_ptr<ProfilerPlugin> plugin = profilerOfProcess().current();
+  if (plugin == nullptr || *eventHandle == nullptr) return ncclSuccess;
+  EventStateArgs args{};
+  args.netPlugin.data = data;
+  if (type != ncclProfilerNetEventStop) plugin->state(*eventHandle, ncclProfilerNetPluginUpdate, &args);
+  if (type != ncclProfilerNetEventUpdate) plugin->stop(*eventHandle);
+  return ncclSuccess;
+}
+
 std::shared_ptr<EventSink> openProfiler(const std::string& setting, const ProfiledComm& comm) {
   std::shared_ptr<ProfilerPlugin> plugin = profilerOfProcess().take(setting);
   if (plugin == nullptr) return nullptr;

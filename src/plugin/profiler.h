@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "nccl_profiler.h"
@@ -63,6 +64,27 @@ class EventSink {
  private:
   std::array<std::uint64_t, 5> numbers_{};
 };
+
+/// What a request of a network is for, as its plugin names it when it tells of what it does (phandle). Any thread.
+class NetEventParent {
+ public:
+  /// From now on `sink` hears of the request, as of a part of the step with that handle.
+  void set(std::shared_ptr<EventSink> sink, void* step, int rank);
+  /// Nobody does, as at first.
+  void clear();
+  /// Begins an event of kind NetPlugin; null: nobody is interested.
+  void* start(std::int64_t pluginId, void* data);
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<EventSink> sink_;
+  void* step_ = nullptr;
+  int rank_ = 0;
+};
+
+/// The callback that network plugins tell of their events by (ncclProfilerCallback_t). `parent`: a NetEventParent;
+/// null: nobody is interested. Any thread.
+ncclResult_t netEvent(void** eventHandle, int type, void* parent, std::int64_t pluginId, void* data);
 
 /// What a listener is told of a communicator.
 struct ProfiledComm {

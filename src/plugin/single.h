@@ -62,6 +62,14 @@ class SinglePlugin {
     return {holder, holder->plugin.get()};
   }
 
+  /// The one that is loaded now; null: none is.
+  std::shared_ptr<Plugin> current() {
+    const std::lock_guard lock(mutex_);
+    const auto loaded = loaded_.lock();
+    if (loaded == nullptr) return nullptr;
+    return {loaded, loaded->plugin.get()};
+  }
+
  private:
   /// An open library and its plugin, which is destroyed first.
   struct Holder {

@@ -12,7 +12,7 @@
 namespace tutti::proxy {
 
 ProgressGroup::ProgressGroup(std::shared_ptr<ProgressEngine> engine, GroupHooks hooks)
-    : engine_(std::move(engine)), hooks_(std::move(hooks)) {}
+    : engine_(std::move(engine)), hooks_(std::move(hooks)), ctrl_(hooks_.events) {}
 
 ProgressGroup::~ProgressGroup() {
   const FairMutex::Visit visit(engine_->rounds_);
@@ -137,6 +137,7 @@ void ProgressEngine::takeWoken(SteadyClock::time_point now) {
 
 void ProgressEngine::list(ProgressGroup* group, SteadyClock::time_point now) {
   group->dormant_ = false;
+  group->ctrl_.wakes();
   group->progressAt_ = now;
   group->askAt_ = now;
   group->idle_.reset();

@@ -231,6 +231,7 @@ ProgressEngine::After ProgressEngine::visitGuarded(ProgressGroup& group, SteadyC
 ProgressEngine::After ProgressEngine::drop(ProgressGroup& group) {
   traceStep(kProxy, "progress engine {}: group {} rests", threadName_, fmt::ptr(&group));
   group.dormant_ = true;
+  if (!group.end_ && !group.tasks_.empty()) group.ctrl_.sleeps();
   return After::Rest;
 }
 
@@ -263,6 +264,7 @@ ProgressEngine::After ProgressEngine::visit(ProgressGroup& group, SteadyClock::t
   const Result<bool> advanced = advance(group);
   if (!advanced.ok()) return end(group, advanced.status());
   const bool heldAnew = std::exchange(group.holdsSeen_, seen.holdsMade()) != seen.holdsMade();
+  group.ctrl_.turn(!advanced.value());
   if (!advanced.value() && !heldAnew) return consider(group, seen, now);
   group.progressAt_ = now;
   group.idle_.reset();
@@ -283,7 +285,9 @@ Result<bool> ProgressEngine::advance(ProgressGroup& group) {
 ProgressEngine::After ProgressEngine::consider(ProgressGroup& group, ActivityRefs::Seen seen,
                                                SteadyClock::time_point now) {
   if (const auto before = std::exchange(group.idle_, std::nullopt); before.has_value()) {
-    return allQuiet(group.tasks_) && group.refs_.rest(*before) ? After::Rest : After::Idle;
+    if (!allQuiet(group.tasks_) || !group.refs_.rest(*before)) return After::Idle;
+    group.ctrl_.sleeps();
+    return After::Rest;
   }
   const auto idle = now - group.progressAt_;
   if (seen.held() || idle < backoff_.beforePauses() || now < group.askAt_ || !allQuiet(group.tasks_))

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "proxy/activity_refs.h"
+#include "proxy/ctrl_events.h"
 
 namespace tutti::proxy {
 
@@ -28,6 +29,8 @@ struct GroupHooks {
   std::function<bool()> aborted;
   /// A task failed, which has been reported; the first time only.
   std::function<void(Status)> failed;
+  /// Hears of what the engine does for it (ProxyCtrl), until the group ends. Null: nobody does.
+  std::shared_ptr<plugin::EventSink> events = {};
 };
 
 /// The tasks of one communicator. Its engine polls them while it is active: it is held, kernels run, or a task has
@@ -84,6 +87,7 @@ class ProgressGroup {
   std::uint32_t holdsSeen_ = 0;
   SteadyClock::time_point progressAt_;
   SteadyClock::time_point askAt_;
+  CtrlEvents ctrl_;
   std::optional<ActivityRefs::Seen> idle_;  ///< what refs_ was before busy() said no, with nothing done since
 };
 

@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
 
 namespace tutti::proxy {
+
+class StepEvents;
 
 /// What a task has done so far; written by whoever makes the engine's round, read by any.
 struct TaskCounters {
@@ -51,6 +54,9 @@ class ProgressTask {
   /// "send to rank 3 (host b, device 0) by NET/Socket/0 on channel 1: step 17, waits for the network to take 4096
   /// bytes", for stall reports. Any thread.
   virtual std::string describe() const = 0;
+  /// Of a protocol (its number): what profilers hear of its steps; null: there are none. The same each time. Any
+  /// thread.
+  virtual std::shared_ptr<StepEvents> stepEvents(std::size_t /*protocol*/) const { return {}; }
   /// For verdicts on stalls, which compare both ends of a connection: of a sender. Any thread.
   virtual PendingSend hold() const { return {}; }
   /// … of a receiver: the network could bring a message of that protocol (its number) and has not. Any thread.

@@ -144,8 +144,8 @@ ROOMS = {
         "may": {"base": {}},
     },
     "proxy": {
-        "for": "the progress engine that drives connections over networks",
-        "may": {"base": {}},
+        "for": "the progress engine that drives connections over networks, and what profilers hear of it",
+        "may": {"base": {}, "plugin": {"only": r"profiler\.h"}},
     },
     "transport/common": {
         "for": "what all transports share: their interface, layout of FIFOs, self-test",
@@ -241,8 +241,8 @@ ROOMS = {
         "for": "which connections a plan needs, and making them",
         "may": {
             "base/.": {}, "base/hwloc": {"only": r"binding\.h"}, "base/threads": {"only": r"activity\.h"},
-            "device/.": {}, "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {}, "comm/plan": {},
-            "comm/launch": {},
+            "device/.": {}, "device/collectives": {"only": r"(pat|ring|sendrecv|tree)\.h", "from": r"step_counts\.cc"},
+            "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {}, "comm/plan": {}, "comm/launch": {},
         },
     },
     "comm/network": {
@@ -314,6 +314,8 @@ ROOMS = {
             "base": {}, "trace": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"},
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "comm/plan": {}, "comm/launch": {},
             "comm/connect": {}, "comm/state": {}, "comm/init": {},
+            "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
+            "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },
     },
     "comm": {

@@ -223,6 +223,15 @@ static ncclResult_t recordEventState(void* handle, VERSIONED(ncclProfilerEventSt
   if (args != NULL && state >= ncclProfilerProxyCtrlIdle && state <= ncclProfilerProxyCtrlAppendEnd) {
     snprintf(record.text, sizeof(record.text), "appended=%d", args->proxyCtrl.appendedProxyOps);
   }
+#if V >= 4
+  const int ofStep = state >= ncclProfilerProxyStepSendGPUWait && state <= ncclProfilerProxyStepRecvGPUWait;
+  if (args != NULL && (ofStep || state == ncclProfilerProxyStepSendPeerWait_v4)) {
+    snprintf(record.text, sizeof(record.text), "size=%zu", args->proxyStep.transSize);
+  }
+  if (args != NULL && state == ncclProfilerNetPluginUpdate) {
+    snprintf(record.text, sizeof(record.text), "data=%p", args->netPlugin.data);
+  }
+#endif
   put(&record);
   return result();
 }

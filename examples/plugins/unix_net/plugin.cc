@@ -6,13 +6,24 @@
 namespace {
 
 ncclDebugLogger_t logger;
+ncclProfilerCallback_t profiler;
+
+/// What profilers see of a message (the event's netPlugin.data), and how they know that it is ours (netPlugin.id).
+struct MessageEvent {
+  int sends;
+  std::size_t bytes;  ///< a receive's: how much fits, and at its end how much came
+};
+constexpr std::int64_t kMessageEvents = 0x55 << 16 | 1;
 
 /// Says what went wrong, which becomes the application's ncclGetLastError().
 #define WARN(...) logger(NCCL_LOG_WARN, NCCL_NET, __FILE__, __LINE__, __VA_ARGS__)
 
-ncclResult_t init(void** ctx, std::uint64_t, ncclNetCommConfig_v12_t*, ncclDebugLogger_t log, ncclProfilerCallback_t) {
-  if (logger == nullptr) logger = log;  // it is always the same, and other communicators may be using it
-  *ctx = nullptr;                       // nothing has to be kept for one communicator
+ncclResult_t init(void** ctx, std::uint64_t, ncclNetCommConfig_v12_t*, ncclDebugLogger_t log,
+                  ncclProfilerCallback_t profile) {
+  // They are always the same, and other communicators may be using them.
+  if (logger == nullptr) logger = log;
+  if (profiler == nullptr) profiler = profile;
+  *ctx = nullptr;  // nothing has to be kept for one communicator
   return ncclSuccess;
 }
 
@@ -81,15 +92,24 @@ ncclResult_t failed(const unix_net::Connection& connection) {
   return ncclRemoteError;
 }
 
-ncclResult_t isend(void* sendComm, void* data, std::size_t bytes, int, void*, void*, void** request) {
+/// `step`: what the library calls the step that the message is for; null: no profiler wants to hear of it.
+void* post(unix_net::Connection& connection, void* data, std::size_t bytes, void* step) {
+  unix_net::Request* const request = connection.post(data, bytes);
+  if (request == nullptr || step == nullptr) return request;
+  MessageEvent event{connection.sends ? 1 : 0, bytes};
+  profiler(&request->event, ncclProfilerNetEventStart, step, kMessageEvents, &event);
+  return request;
+}
+
+ncclResult_t isend(void* sendComm, void* data, std::size_t bytes, int, void*, void* step, void** request) {
   auto& connection = *static_cast<unix_net::Connection*>(sendComm);
-  *request = connection.post(data, bytes);
+  *request = post(connection, data, bytes, step);
   return connection.error.empty() ? ncclSuccess : failed(connection);
 }
 
-ncclResult_t irecv(void* recvComm, int, void** data, std::size_t* sizes, int*, void**, void**, void** request) {
+ncclResult_t irecv(void* recvComm, int, void** data, std::size_t* sizes, int*, void**, void** steps, void** request) {
   auto& connection = *static_cast<unix_net::Connection*>(recvComm);
-  *request = connection.post(data[0], sizes[0]);  // maxRecvs is 1, so there is no other
+  *request = post(connection, data[0], sizes[0], steps[0]);  // maxRecvs is 1, so there is no other
   return connection.error.empty() ? ncclSuccess : failed(connection);
 }
 
@@ -105,6 +125,10 @@ ncclResult_t test(void* posted, int* done, int* sizes) {
   *done = request.done() ? 1 : 0;
   if (*done == 0) return connection.error.empty() ? ncclSuccess : failed(connection);
   if (sizes != nullptr) sizes[0] = static_cast<int>(request.header);
+  if (request.event != nullptr) {
+    MessageEvent event{connection.sends ? 1 : 0, request.header};
+    profiler(&request.event, ncclProfilerNetEventUpdateAndStop, nullptr, kMessageEvents, &event);
+  }
   request.busy = false;
   return ncclSuccess;
 }

@@ -37,6 +37,7 @@ struct Request {
   char* data = nullptr;
   std::size_t room = 0;   // a receive: how much fits
   std::size_t moved = 0;  // of header and message together
+  void* event = nullptr;  // a profiler's, while it is under way; null: none wants to hear of it
   bool done() const { return moved >= sizeof(Header) && moved == sizeof(Header) + header; }
 };
 

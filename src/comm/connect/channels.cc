@@ -281,6 +281,15 @@ std::vector<ConnectedEnd> ChannelSet::endsOf(const LinkRequest& link) const {
   return ends;
 }
 
+transport::Endpoint* ChannelSet::endOf(int peer, int channel, device::ConnKind kind,
+                                       device::Direction direction) const {
+  const OpenLink& held = links_[slotOf(peer, kind, direction)];
+  const ChannelMask channels = held.endpoints.empty() ? 0 : held.request.channels;
+  if ((channels & oneChannel(channel)) == 0) return nullptr;
+  const int before = std::popcount(channels & (oneChannel(channel) - 1));
+  return held.endpoints[static_cast<std::size_t>(before)].get();
+}
+
 std::vector<ConnectedCounters> ChannelSet::allEnds() const {
   std::vector<ConnectedCounters> ends;
   const std::lock_guard lock(mutex_);

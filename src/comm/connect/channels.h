@@ -123,6 +123,11 @@ class ChannelSet {
   /// peer's. `func` by `algorithm` is what needs it.
   Status checkMesh(const char* func, const char* algorithm) const;
 
+  /// What the channels were laid out as.
+  const topo::RankChannels& layout() const { return plan_.channels; }
+  /// A rank's end of a connection; null: it is not connected. Lasts until the set is closed.
+  transport::Endpoint* endOf(int peer, int channel, device::ConnKind kind, device::Direction direction) const;
+
   /// Those of a link's ends that are connected. Any thread, while the set lives.
   std::vector<ConnectedEnd> endsOf(const LinkRequest& link) const;
   /// All that are connected. Any thread, while the set lives.

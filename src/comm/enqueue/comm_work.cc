@@ -163,7 +163,6 @@ Status CommWork::launch(void* groupEvent) {
   std::optional<LaunchEvents> events;
   if (parts.events != nullptr) {
     events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent);
-    TRY(events->begin());
     for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
   }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent));

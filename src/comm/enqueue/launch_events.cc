@@ -4,10 +4,11 @@
 #include <array>
 
 #include "base/log.h"
+#include "comm/connect/channels.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
 #include "device/kernels/kernel_name.h"
-#include "gpu/capture.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -80,6 +81,12 @@ unsigned channelsOf(const Plan& plan, bool sends, int peer, const void* buffer) 
   return 0;
 }
 
+/// What is to be expected when a launch has come up.
+struct Said {
+  std::shared_ptr<PlanEvents> plan;
+  std::vector<void*> handles;
+};
+
 /// As PlanEvents would, without any allocation.
 void countUnheard(plugin::EventSink& sink, std::span<const Op> ops) {
   for (const Op& op : ops) {
@@ -102,6 +109,7 @@ PlanEvents::PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan
       if ((op.events.mask & ncclProfileColl) != 0) addCollective(op, decision, number);
     }
   }
+  expected_ = ExpectedPlan(comm, operations_, plan);
 }
 
 void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint64_t number) {
@@ -121,7 +129,7 @@ void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint
   event.coll.nWarps = static_cast<std::uint8_t>(std::max(1U, decision.choice.nThreads / kWarp));
   event.coll.algo = nameOf(decision.choice.algorithm);
   event.coll.proto = nameOf(decision.choice.protocol);
-  operations_.push_back(event);
+  operations_.push_back({event, op.events.mask});
 }
 
 void PlanEvents::addMessages(const Op& op, const Plan& plan, int nRanks) {
@@ -152,7 +160,7 @@ void PlanEvents::addMessage(const Op& op, const Plan& plan, bool sends, int peer
   event.p2p.count = op.count;
   event.p2p.peer = peer;
   event.p2p.nChannels = static_cast<std::uint8_t>(channelsOf(plan, sends, peer, buffer));
-  operations_.push_back(event);
+  operations_.push_back({event, op.events.mask});
 }
 
 void PlanEvents::start() {
@@ -162,7 +170,8 @@ void PlanEvents::start() {
     group_ = sink_->start(event);
   }
   handles_.clear();
-  for (plugin::Event event : operations_) {
+  for (const ToldOperation& operation : operations_) {
+    plugin::Event event = operation.event;
     (event.type == ncclProfileColl ? event.coll.parentGroup : event.p2p.parentGroup) = group_;
     handles_.push_back(sink_->start(event));
   }
@@ -178,38 +187,53 @@ void PlanEvents::stop() {
 void PlanEvents::tell() {
   const std::lock_guard lock(replays_);
   start();
+  expect(handles_);
   stop();
 }
 
 LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, const Plan& plan, void* group)
-    : comm_(comm), stream_(plan.streams.back()), group_(group) {
+    : comm_(comm), group_(group) {
   if (comm.parts.events == nullptr) return;
   const auto first = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.events.mask != 0; });
-  if (first == ops.end()) {
+  kernels_ = first != ops.end() && (first->events.mask & ncclProfileKernelLaunch) != 0;
+  if (first == ops.end() && !comm.parts.channels->driven()) {
     countUnheard(*comm.parts.events, ops);
     return;
   }
   auto events = std::make_shared<PlanEvents>(comm, ops, plan);
-  kernels_ = (first->events.mask & ncclProfileKernelLaunch) != 0;
-  captured_ = first->events.captured;
   if (!events->empty()) plan_ = std::move(events);
 }
 
-Status LaunchEvents::begin() {
+Status LaunchEvents::callFirst(CUstream stream, CUhostFn function, void* argument) const {
+  const gpu::Device& device = *comm_.parts.device->device;
+  return device.check(device.driver().cuLaunchHostFunc(stream, function, argument),
+                      "cuLaunchHostFunc for a profiler's events");
+}
+
+Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   if (plan_ == nullptr) return {};
-  if (!captured_) {
-    started_ = true;
-    plan_->start();
+  if (captured != nullptr) {
+    TRY(comm_.graphs.addTo(*comm_.parts.device->device, captured, plan_));
+    return callFirst(
+        stream, [](void* events) { static_cast<PlanEvents*>(events)->tell(); }, plan_.get());
+  }
+  started_ = true;
+  plan_->start();
+  if (!plan_->expects()) return {};
+  // Replays and launches of relatives are said as they come up: so must this one be.
+  const bool alone = comm_.membership.family == nullptr && !comm_.parts.launcher->everCaptured();
+  if (alone) {
+    plan_->expect(plan_->handles());
     return {};
   }
-  const gpu::Device& device = *comm_.parts.device->device;
-  ASSIGN(const gpu::ContextGuard context, device.enter());
-  ASSIGN(const gpu::CaptureState capture, gpu::captureState(device.driver(), stream_));
-  if (!capture.capturing) return {};
-  TRY(comm_.graphs.addTo(device, capture.graph, plan_));
-  const CUhostFn tell = [](void* events) { static_cast<PlanEvents*>(events)->tell(); };
-  return device.check(device.driver().cuLaunchHostFunc(stream_, tell, plan_.get()),
-                      "cuLaunchHostFunc for a profiler's events");
+  auto said = std::make_unique<Said>(Said{plan_, plan_->handles()});
+  const CUhostFn say = [](void* argument) {
+    const std::unique_ptr<Said> mine(static_cast<Said*>(argument));
+    mine->plan->expect(mine->handles);
+  };
+  TRY(callFirst(stream, say, said.get()));
+  static_cast<void>(said.release());
+  return {};
 }
 
 LaunchEvents::~LaunchEvents() {
@@ -217,6 +241,7 @@ LaunchEvents::~LaunchEvents() {
 }
 
 void* LaunchEvents::before(CUstream stream) {
+  if (!kernels_) return nullptr;
   plugin::Event event{};
   event.type = ncclProfileKernelLaunch;
   event.parentObj = group_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/enqueue/expected_steps.h"
 #include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/plan.h"
@@ -16,15 +17,22 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// The events Group, Coll and P2p of one plan, which may be told again and again. Any thread, one at a time.
+/// The events Group, Coll and P2p of one plan, and what host threads will tell of it, which may be told again and
+/// again. Any thread, one at a time.
 class PlanEvents {
  public:
   /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs.
   PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan);
 
-  bool empty() const { return !tellsGroup_ && operations_.empty(); }
+  bool empty() const { return !tellsGroup_ && operations_.empty() && expected_.empty(); }
   /// The groups first, and what is in them in the order of the calls.
   void start();
+  /// Of what start() began.
+  const std::vector<void*>& handles() const { return handles_; }
+  /// Whether host threads have anything to do.
+  bool expects() const { return !expected_.empty(); }
+  /// They hear of operations with these handles, before kernels of them run: launch after launch. Any thread.
+  void expect(std::span<void* const> handles) const { expected_.expect(handles); }
   void stop();
   /// Both, for a replay: copies of a graph may be replayed at the same time.
   void tell();
@@ -37,7 +45,8 @@ class PlanEvents {
   std::shared_ptr<plugin::EventSink> sink_;
   int rank_;
   bool tellsGroup_ = false;
-  std::vector<plugin::Event> operations_;
+  std::vector<ToldOperation> operations_;
+  ExpectedPlan expected_;
   std::vector<void*> handles_;
   void* group_ = nullptr;
   std::mutex replays_;  ///< held by tell()
@@ -53,19 +62,18 @@ class LaunchEvents final : public LaunchListener {
   LaunchEvents& operator=(const LaunchEvents&) = delete;
   ~LaunchEvents() override;
 
-  /// Errors: the driver's, where a graph is to tell of its replays.
-  Status begin();
-  /// Null: nobody wants to hear of kernels.
-  LaunchListener* listener() { return kernels_ ? this : nullptr; }
+  /// Null: nobody wants to hear of the launch itself.
+  LaunchListener* listener() { return kernels_ || plan_ != nullptr ? this : nullptr; }
+  Status first(CUstream stream, CUgraph captured) override;
   void* before(CUstream stream) override;
   void after(void* handle) override;
 
  private:
+  Status callFirst(CUstream stream, CUhostFn function, void* argument) const;
+
   ncclComm& comm_;
-  CUstream stream_;
   void* group_;
   bool kernels_ = false;
-  bool captured_ = false;
   std::shared_ptr<PlanEvents> plan_;  ///< null: nothing to tell
   bool started_ = false;
 };

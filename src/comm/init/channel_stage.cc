@@ -64,6 +64,7 @@ proxy::GroupHooks progressHooks(ncclComm& comm) {
   // that waits, with a lock of the driver's, for the very kernel that the engine serves. Graphs hold the group.
   hooks.busy = [&launcher = *comm.parts.launcher] { return launcher.launchedUnseen(); };
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
+  hooks.events = comm.parts.events;
   // What was reported names connection, rank, host and cause.
   // Wrong usage that is met on a connection is its peer's: that one has left, or has called something else.
   hooks.failed = [&comm](Status why) {

@@ -150,6 +150,9 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   TRY(order_->before(capture, streams));
   TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
+  if (!launches.empty() && launches.front().listener != nullptr) {
+    TRY(launches.front().listener->first(streams.back(), capture.capturing ? capture.graph : nullptr));
+  }
   const Traced traced = std::exchange(traced_, {});
   const bool timed = traced.number != 0 && !capture.capturing;
   if (timed) times_->begin(streams.back());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/status.h"
 #include "comm/launch/launch_note.h"
 #include "gpu/driver.h"
 
@@ -17,6 +18,9 @@ namespace tutti::comm {
 class LaunchListener {
  public:
   virtual ~LaunchListener() = default;
+  /// The first kernel of several comes next on `stream`, after all that it has to wait for. `captured`: unless null,
+  /// the graph that takes the launch. Errors: of what the listener puts on the stream; nothing is launched then.
+  virtual Status first(CUstream stream, CUgraph captured) = 0;
   /// What after() is given.
   virtual void* before(CUstream stream) = 0;
   /// The driver has taken the kernel, or refused it.

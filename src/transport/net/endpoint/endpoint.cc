@@ -282,6 +282,12 @@ Status NetEndpoint::start() {
   } else {
     task_ = std::make_unique<NetReceiver>(RecvSetup{setup, memory_->recvView(Viewer::Host), groups_.get()});
   }
+  // A plugin's requests may refer to them until the connection is closed.
+  for (std::size_t protocol = 0; protocol < device::kProtocols; ++protocol) {
+    const bool simple = protocol == static_cast<std::size_t>(device::Protocol::Simple);
+    const auto& connection = connections_[simple ? kSimple : kFlagged];
+    if (connection != nullptr) connection->keep(task_->stepEvents(protocol));
+  }
   return {};
 }
 

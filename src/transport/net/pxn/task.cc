@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "transport/common/ranks.h"
+#include "transport/net/lane/send_errors.h"
 #include "transport/net/pxn/wire.h"
 
 namespace tutti::net::pxn {
@@ -18,6 +19,35 @@ constexpr unsigned kTurnsPerLook = 256;
 constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 
 }  // namespace
+
+RelayedTask::RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view,
+                         PxnStatusPage& status, int line, bool parts)
+    : path_(path), relay_(relay), view_(view), status_(status), line_(line), parts_(parts) {
+  for (std::size_t protocol = 0; protocol < device::kProtocols; ++protocol) {
+    if (view_.slotBytes[protocol] == 0) continue;
+    events_[protocol] = std::make_shared<proxy::StepEvents>(0, device::kSteps);
+  }
+}
+
+RelayedTask::~RelayedTask() {
+  for (const auto& events : events_) {
+    if (events != nullptr) events->close();
+  }
+}
+
+/// What kernels have filled their words say; who sends for us says what has gone.
+void RelayedTask::tell(std::size_t protocol) {
+  proxy::StepEvents& events = *events_[protocol];
+  const std::uint64_t settled = read(status_.settled[protocol]);
+  std::uint64_t& made = made_[protocol];
+  made = std::max(made, settled);
+  for (; made - settled < device::kSteps; ++made) {
+    const std::uint64_t word = net::sizeSaid(view_, static_cast<device::Protocol>(protocol), made);
+    if (!device::isSizeOf(word, made)) break;
+    events.setBytes(made, static_cast<std::uint32_t>(word));
+  }
+  events.follow({proxy::StepEvents::kAtOnce, made, std::max(settled, std::min(headOf(protocol), made)), settled});
+}
 
 /// Once for each time that the relay has gone to sleep.
 void RelayedTask::wakeRelay() {
@@ -82,6 +112,9 @@ Result<bool> RelayedTask::advance() {
   if (!goneSince_ && read(status_.awake, std::memory_order_seq_cst) == 0) wakeRelay();
   if (const std::uint32_t code = read(status_.failed); code != 0) return relayFailed(code);
   if (parting_.pending()) advanceParting();
+  for (std::size_t protocol = 0; protocol < device::kProtocols; ++protocol) {
+    if (events_[protocol] != nullptr && events_[protocol]->look()) tell(protocol);
+  }
   if (turns_++ % kTurnsPerLook == 0) TRY(look());
   return false;
 }

@@ -2,13 +2,16 @@
 // does nothing.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "proxy/step_events.h"
 #include "proxy/task.h"
 #include "topo/machine/peer_info.h"
 #include "transport/net/lane/parting.h"
@@ -23,8 +26,8 @@ class RelayedTask final : public proxy::ProgressTask {
  public:
   /// What is referred to must outlive it. `view`: as the host addresses the memory.
   RelayedTask(const net::NetPath& path, const topo::PeerInfo& relay, const device::SendConn& view,
-              PxnStatusPage& status, int line, bool parts)
-      : path_(path), relay_(relay), view_(view), status_(status), line_(line), parts_(parts) {}
+              PxnStatusPage& status, int line, bool parts);
+  ~RelayedTask() override;
   /// Errors: the relay's, with its code; ncclRemoteError when it has gone, and kGoneGrace later nothing else has ended
   /// this communicator.
   Result<bool> advance() override;
@@ -38,10 +41,13 @@ class RelayedTask final : public proxy::ProgressTask {
   bool parted() const override { return !parting_.pending(); }
   proxy::TaskCounters counters() const override;
   std::string describe() const override;
+  /// Told here of what can be seen from here: the profiler of the relay's process knows nothing of the operation.
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t protocol) const override { return events_[protocol]; }
   proxy::PendingSend hold() const override;
 
  private:
   void wakeRelay();
+  void tell(std::size_t protocol);
   bool hasGone();
   Status look();
   void watchRelay();
@@ -56,6 +62,8 @@ class RelayedTask final : public proxy::ProgressTask {
   PxnStatusPage& status_;
   const int line_;
   const bool parts_;
+  std::array<std::shared_ptr<proxy::StepEvents>, device::kProtocols> events_;
+  std::array<std::uint64_t, device::kProtocols> made_{};  ///< steps that kernels have filled, as far as they were told
   Parting parting_;
   std::uint64_t pulse_ = 0;
   bool rung_ = false;

@@ -23,6 +23,7 @@ FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& t
                 trace::Requests(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::LL128))} {
   for (Fifo& fifo : fifos_) {
     fifo.arrived = fifo.put = setup.firstStep;
+    fifo.events = std::make_shared<proxy::StepEvents>(setup.firstStep, device::kSteps);
     fifo.report.set(LaneWait::Message, fifo.put);
   }
 }
@@ -59,6 +60,7 @@ Status FlaggedRecvLane::enter(Place place, std::size_t received) {
                 "what comes next; messages were lost, cut short or confused on the way",
                 path_.text(), received, head.step, head.protocol, head.bytes);
   }
+  fifo->bytes[fifo->arrived % fifo->bytes.size()] = head.bytes;
   fifo->placeOf[fifo->arrived++ % kMostUnderWay] = place;
   requests_[head.protocol].arrived(head.step, head.bytes);
   tally_.posted();
@@ -99,11 +101,32 @@ bool FlaggedRecvLane::put(device::Protocol protocol) {
   return any;
 }
 
+/// Receives are for whatever comes: one is posted for every step. What comes may be ahead of its operation.
+void FlaggedRecvLane::tell() {
+  for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {
+    const Fifo& fifo = fifos_[static_cast<std::size_t>(protocol)];
+    if (!fifo.events->look()) continue;
+    for (std::uint64_t step = fifo.arrived - fifo.bytes.size(); step != fifo.arrived; ++step) {
+      fifo.events->setBytes(step, fifo.bytes[step % fifo.bytes.size()]);
+    }
+    fifo.events->follow({proxy::StepEvents::kAtOnce, fifo.arrived, fifo.put, loadCounter(view_.headOf(protocol))});
+  }
+}
+
+Result<bool> FlaggedRecvLane::drain(bool /*peerHasLeft*/) {
+  const bool ll = put(device::Protocol::LL);
+  const bool ll128 = put(device::Protocol::LL128);
+  tell();
+  return ll || ll128;
+}
+
 Result<bool> FlaggedRecvLane::advance() {
   ASSIGN(const bool taken, take());
+  tell();
   const bool ll = put(device::Protocol::LL);
   const bool ll128 = put(device::Protocol::LL128);
   ASSIGN(const bool posted, post());
+  tell();
   return taken || ll || ll128 || posted;
 }
 

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "proxy/step_events.h"
 #include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/recv/queue.h"
@@ -18,18 +20,21 @@ namespace tutti::net {
 class FlaggedRecvLane {
  public:
   FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally);
+  ~FlaggedRecvLane() {
+    for (const Fifo& fifo : fifos_) fifo.events->close();
+  }
+  FlaggedRecvLane(const FlaggedRecvLane&) = delete;
+  FlaggedRecvLane& operator=(const FlaggedRecvLane&) = delete;
   /// See SimpleRecvLane.
   Result<bool> advance();
   bool networkFailed() const { return queue_.networkFailed(); }
-  Result<bool> drain(bool /*peerHasLeft*/) {
-    const bool ll = put(device::Protocol::LL);
-    return put(device::Protocol::LL128) || ll;
-  }
+  Result<bool> drain(bool peerHasLeft);
   /// Whether all that may be posted has been answered (lane/parting.h): nothing is, and nothing will be.
   bool ended() const { return partings_ == kMostUnderWay; }
   const LaneReport& report(device::Protocol protocol) const {
     return fifos_[static_cast<std::size_t>(protocol)].report;
   }
+  const std::shared_ptr<proxy::StepEvents>& events(std::size_t protocol) const { return fifos_[protocol].events; }
 
  private:
   static constexpr std::size_t kFlagged = 2;
@@ -40,6 +45,9 @@ class FlaggedRecvLane {
     std::uint64_t arrived = 0;                   ///< steps of which messages have come
     std::uint64_t put = 0;                       ///< steps whose lines have been written
     std::array<Place, kMostUnderWay> placeOf{};  ///< of the steps put .. arrived-1
+    /// Of the steps that have come last: at least those that kernels have not read yet.
+    std::array<std::uint32_t, 2 * kMostUnderWay> bytes{};
+    std::shared_ptr<proxy::StepEvents> events;
     LaneReport report;
   };
   std::byte* messageAt(std::size_t place) const { return messages_ + place * room_; }
@@ -48,6 +56,8 @@ class FlaggedRecvLane {
   /// A message that has come to `place`.
   Status enter(Place place, std::size_t received);
   bool put(device::Protocol protocol);
+  /// Tells profilers how far it has come.
+  void tell();
 
   NetLane& lane_;
   const NetPath& path_;

@@ -54,6 +54,11 @@ const LaneReport* NetReceiver::reportOf(device::Protocol protocol) const {
   return flagged_ ? &flagged_->report(protocol) : nullptr;
 }
 
+std::shared_ptr<proxy::StepEvents> NetReceiver::stepEvents(std::size_t protocol) const {
+  if (protocol == static_cast<std::size_t>(device::Protocol::Simple)) return simple_ ? simple_->events() : nullptr;
+  return flagged_ ? flagged_->events(protocol) : nullptr;
+}
+
 bool NetReceiver::starves(std::size_t protocol) const {
   const LaneReport* const report = reportOf(static_cast<device::Protocol>(protocol));
   return report != nullptr && report->wait() == LaneWait::Message;

@@ -29,6 +29,7 @@ class NetReceiver final : public proxy::ProgressTask {
   bool parted() const override { return !parting_.pending(); }
   proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t protocol) const override;
   bool starves(std::size_t protocol) const override;
 
  private:

@@ -8,6 +8,13 @@
 
 namespace tutti::net {
 
+namespace {
+
+/// Steps that profilers may hear of at a time: of shared slots some may have come that no kernel has read yet.
+constexpr std::uint32_t kWindow = 2 * device::kSteps;
+
+}  // namespace
+
 SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tally)
     : lane_(lane),
       path_(setup.path),
@@ -19,27 +26,30 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tal
       grace_(setup.farewellGrace),
       delivered_(setup.firstStep),
       checked_(setup.firstStep),
-      requests_(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::Simple)) {
+      requests_(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::Simple)),
+      events_(std::make_shared<proxy::StepEvents>(setup.firstStep, kWindow)) {
   if (groups_ != nullptr) groups_->join(*this);
 }
 
 SimpleRecvLane::~SimpleRecvLane() {
+  events_->close();
   if (groups_ != nullptr) groups_->leave(*this);
 }
 
 plugin::NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(device::Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
+  void* const events = events_->on() ? events_->requestOf(step) : nullptr;
   if (shared_ != nullptr) {
     const std::uint64_t into = view_.shared.window.bytes == 0 ? 0 : loadCounter(view_.words->into.of(step));
     if (into != 0) {
       const auto bytes = static_cast<std::uint32_t>(loadCounter(view_.words->expected.of(step)));
-      return {reinterpret_cast<void*>(into), bytes, lane_.tag, nullptr};
+      return {reinterpret_cast<void*>(into), bytes, lane_.tag, nullptr, events};
     }
     const auto place = static_cast<std::uint32_t>(loadCounter(view_.words->place.of(step)));
-    return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration};
+    return {shared_->at(place), slotBytes, lane_.tag, lane_.slotRegistration, events};
   }
-  return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration};
+  return {view_.slots[index] + step % device::kSteps * slotBytes, slotBytes, lane_.tag, lane_.slotRegistration, events};
 }
 
 Status SimpleRecvLane::checkSize(std::uint64_t step) const {
@@ -68,8 +78,21 @@ Status SimpleRecvLane::leftInVain(std::uint64_t step, std::uint64_t wanted) cons
       path_.text(), path_.departureText(), step, static_cast<std::uint32_t>(wanted));
 }
 
+/// What is posted and what comes may be ahead of the operation that it is for: it is told when that is known.
+void SimpleRecvLane::tell() {
+  if (!events_->look()) [[likely]]
+    return;
+  const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
+  const std::uint64_t arrived = queue_.done() + (received_ ? 1 : 0);
+  for (std::uint64_t step = arrived - device::kSteps; step != arrived; ++step) {
+    events_->setBytes(step, bytes_[step % device::kSteps]);
+  }
+  events_->follow({queue_.posted(), arrived, delivered_, head});
+}
+
 Result<bool> SimpleRecvLane::drain(bool peerHasLeft) {
   deliver();
+  tell();
   TRY(checkUpTo(loadCounter(view_.headOf(device::Protocol::Simple))));
   if (!peerHasLeft) return false;
   const std::uint64_t wanted = loadCounter(view_.words->expected.of(delivered_));
@@ -230,12 +253,14 @@ Result<bool> SimpleRecvLane::take() {
 }
 
 Result<bool> SimpleRecvLane::advance() {
+  tell();
   ASSIGN(const bool taken, take());
   TRY(checkMissing());
   // No more is received than was checked: what kernels say of a step, and its size here, stay that long.
   const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
   TRY(checkUpTo(head));
   ASSIGN(const bool posted, groups_ != nullptr ? postGroups() : post(head));
+  tell();
   return posted || taken;
 }
 

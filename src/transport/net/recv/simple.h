@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "proxy/step_events.h"
 #include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/recv/multi_recv.h"
@@ -31,6 +33,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   /// See FlaggedRecvLane.
   bool ended() const;
   const LaneReport& report() const { return report_; }
+  const std::shared_ptr<proxy::StepEvents>& events() const { return events_; }
 
  private:
   /// Where the content of the step belongs: its slot, or the memory that the kernel has named.
@@ -62,6 +65,8 @@ class SimpleRecvLane final : private MultiRecvLane {
   bool deliver();
   /// What a kernel asks for must not have come without content. The word of a peer that has left may come later.
   Status checkMissing();
+  /// Tells profilers how far it has come.
+  void tell();
   Status leftInVain(std::uint64_t step, std::uint64_t wanted) const;
 
   NetLane& lane_;
@@ -80,6 +85,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<RecvTicket, device::kSteps> tickets_{};  ///< with groups
   trace::Requests requests_;
+  const std::shared_ptr<proxy::StepEvents> events_;  ///< what a plugin's requests refer to outlives the lane
   LaneReport report_{device::Protocol::Simple};
 };
 

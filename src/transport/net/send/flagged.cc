@@ -21,6 +21,7 @@ FlaggedSendLane::FlaggedSendLane(device::Protocol protocol, NetLane& lane, const
       collected_(setup.firstStep),
       queue_(lane, tally, setup.firstStep),
       requests_(trace::Kind::NetSend, stepWords(setup.path, protocol)),
+      events_(std::make_shared<proxy::StepEvents>(setup.firstStep, device::kSteps)),
       report_(protocol) {}
 
 Result<bool> FlaggedSendLane::collectOne(std::uint64_t othersOldest) {
@@ -47,11 +48,14 @@ Result<bool> FlaggedSendLane::collectOne(std::uint64_t othersOldest) {
   std::memcpy(message, &head, sizeof(head));
   made_[collected_ % device::kSteps] = lane_.made++;
   tally_.posted();
+  if (events_->look()) events_->setBytes(collected_, bytes);
   storeCounter(view_.headOf(protocol_), ++collected_);
+  tell();
   return true;
 }
 
 Result<bool> FlaggedSendLane::collect(std::uint64_t othersOldest) {
+  tell();
   for (int n = 0; n < kMostAtOnce; ++n) {
     ASSIGN(const bool collected, collectOne(othersOldest));
     if (!collected) return n > 0;
@@ -68,9 +72,12 @@ MessageHead FlaggedSendLane::headOf(std::uint64_t step) const {
 Result<bool> FlaggedSendLane::sendOne() {
   const std::uint64_t step = queue_.sent();
   const std::uint32_t bytes = headOf(step).bytes;
-  ASSIGN(const bool taken, queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration}));
+  void* const events = events_->on() ? events_->requestOf(step) : nullptr;
+  ASSIGN(const bool taken,
+         queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration, events}));
   if (taken) {
     requests_.posted(step);
+    tell();
   } else {
     requests_.refused();
     report_.set(LaneWait::Network, step, bytes);
@@ -99,6 +106,13 @@ void FlaggedSendLane::finishOne(std::uint32_t bytes) {
   tally_.done();
   requests_.ended(queue_.done(), bytes);
   queue_.pop();
+  tell();
+}
+
+void FlaggedSendLane::tell() {
+  if (!events_->look()) [[likely]]
+    return;
+  events_->follow({proxy::StepEvents::kAtOnce, collected_, queue_.sent(), queue_.done()});
 }
 
 /// A receiver of nothing need not wait for it: messages without content may come too late for a peer in order.

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "proxy/step_events.h"
 #include "trace/points.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/send/queue.h"
@@ -18,6 +20,9 @@ class FlaggedSendLane {
  public:
   /// `messages`: kSteps times messageRoom() bytes, registered with the network.
   FlaggedSendLane(device::Protocol protocol, NetLane& lane, const SendSetup& setup, Tally& tally, std::byte* messages);
+  ~FlaggedSendLane() { events_->close(); }
+  FlaggedSendLane(const FlaggedSendLane&) = delete;
+  FlaggedSendLane& operator=(const FlaggedSendLane&) = delete;
   /// Looks for a few steps, not for all there are: lanes of one network connection must not get far ahead of each
   /// other.
   /// `othersOldest`: the first message of other lanes that the network has not finished; kNone: there is none.
@@ -38,6 +43,7 @@ class FlaggedSendLane {
   Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
+  const std::shared_ptr<proxy::StepEvents>& events() const { return events_; }
 
  private:
   static constexpr int kMostAtOnce = 2;
@@ -46,6 +52,8 @@ class FlaggedSendLane {
   Result<bool> collectOne(std::uint64_t othersOldest);
   MessageHead headOf(std::uint64_t step) const;
   void finishOne(std::uint32_t bytes);
+  /// Tells profilers how far it has come.
+  void tell();
 
   device::Protocol protocol_;
   NetLane& lane_;
@@ -59,6 +67,7 @@ class FlaggedSendLane {
   std::uint32_t lines_ = 0;  ///< of step collected_ that have been taken
   std::array<std::uint64_t, device::kSteps> made_{};
   trace::Requests requests_;
+  const std::shared_ptr<proxy::StepEvents> events_;  ///< what a plugin's requests refer to outlives the lane
   LaneReport report_;
 };
 

@@ -218,6 +218,11 @@ LaneFacts NetSender::facts() const {
   return facts;
 }
 
+std::shared_ptr<proxy::StepEvents> NetSender::stepEvents(std::size_t protocol) const {
+  if (protocol == static_cast<std::size_t>(device::Protocol::Simple)) return simple_ ? simple_->events() : nullptr;
+  return flagged_[protocol] ? flagged_[protocol]->events() : nullptr;
+}
+
 proxy::PendingSend NetSender::hold() const {
   return {facts().atNetwork() ? proxy::BlockedBy::Network : proxy::BlockedBy::Nobody, -1};
 }

@@ -35,6 +35,7 @@ class NetSender final : public proxy::ProgressTask {
   bool presses() const override;
   proxy::TaskCounters counters() const override { return tally_.read(); }
   std::string describe() const override;
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t protocol) const override;
   proxy::PendingSend hold() const override;
   /// Where it stands. Any thread.
   LaneFacts facts() const;

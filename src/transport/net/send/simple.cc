@@ -18,7 +18,8 @@ SimpleSendLane::SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tal
       seen_(setup.firstStep),
       queue_(lane, tally, setup.firstStep),
       shared_(setup.shared),
-      requests_(trace::Kind::NetSend, stepWords(setup.path, device::Protocol::Simple)) {}
+      requests_(trace::Kind::NetSend, stepWords(setup.path, device::Protocol::Simple)),
+      events_(std::make_shared<proxy::StepEvents>(setup.firstStep, device::kSteps)) {}
 
 Result<plugin::NetBuffer> SimpleSendLane::messageOf(std::uint64_t step, Message& made) const {
   const std::uint64_t word = sizeSaid(view_, device::Protocol::Simple, step);
@@ -75,6 +76,11 @@ Result<bool> SimpleSendLane::post() {
     if (step == seen_) return any;
     Message made;
     ASSIGN(plugin::NetBuffer message, messageOf(step, made));
+    if (events_->look()) [[unlikely]] {
+      events_->setBytes(step, made.bytes);
+      events_->follow({proxy::StepEvents::kAtOnce, step + 1, step, queue_.done()});
+      message.events = events_->requestOf(step);
+    }
     ASSIGN(bool taken, settle(message, made));
     if (taken) {
       ASSIGN(taken, queue_.post(message));
@@ -133,10 +139,19 @@ Status SimpleSendLane::abandon() {
 }
 
 Result<bool> SimpleSendLane::advance() {
+  tell();
   ASSIGN(const bool posted, post());
   if (!posted && queue_.empty()) return false;
+  tell();
   ASSIGN(const bool finished, finish());
+  tell();
   return posted || finished;
+}
+
+void SimpleSendLane::tell() {
+  if (!events_->look()) [[likely]]
+    return;
+  events_->follow({proxy::StepEvents::kAtOnce, queue_.sent(), queue_.sent(), queue_.done()});
 }
 
 bool SimpleSendLane::quiet() const {

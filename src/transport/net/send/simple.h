@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/status.h"
 #include "device/conn_view.h"
+#include "proxy/step_events.h"
 #include "trace/points.h"
 #include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
@@ -19,6 +21,9 @@ class SimpleSendLane {
  public:
   /// What the references name must outlive the lane.
   SimpleSendLane(NetLane& lane, const SendSetup& setup, Tally& tally);
+  ~SimpleSendLane() { events_->close(); }
+  SimpleSendLane(const SimpleSendLane&) = delete;
+  SimpleSendLane& operator=(const SimpleSendLane&) = delete;
   /// An error with failedIn(): see there.
   Result<bool> advance();
   /// See SendQueue.
@@ -27,6 +32,7 @@ class SimpleSendLane {
   Status abandon();
   bool quiet() const;
   const LaneReport& report() const { return report_; }
+  const std::shared_ptr<proxy::StepEvents>& events() const { return events_; }
 
  private:
   struct Message {
@@ -44,6 +50,8 @@ class SimpleSendLane {
   Result<bool> post();
   Result<bool> finish();
   void finishOne();
+  /// Tells profilers how far it has come.
+  void tell();
 
   NetLane& lane_;
   const NetPath& path_;
@@ -56,6 +64,7 @@ class SimpleSendLane {
   SpareMemory::Kept spare_;  ///< for what was offered and cannot be sent from where it lies
   bool spareTaken_ = false;
   trace::Requests requests_;
+  const std::shared_ptr<proxy::StepEvents> events_;  ///< what a plugin's requests refer to outlives the lane
   LaneReport report_{device::Protocol::Simple};
 };
 

@@ -1,0 +1,118 @@
+// What profilers hear of the steps that a host thread moves for kernels: the events ProxyOp and ProxyStep.
+//
+// Neither kernels nor networks know operations: they count steps, for each connection, direction and protocol. Who
+// launches kernels knows how many steps an operation takes of each (comm/plan/step_counts.h) and says so here, launch
+// by launch, whether anybody wants to hear of it or not: so a step's number tells whose it is.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plugin/profiler.h"
+
+namespace tutti::proxy {
+
+/// What an operation will move over one connection by one protocol in one direction.
+struct ExpectedSteps {
+  std::shared_ptr<plugin::EventSink> sink = {};  ///< null: nobody listens
+  int mask = 0;                                  ///< kinds that are told of it, with those above them
+  void* parent = nullptr;                        ///< handle of the operation's own event
+  int rank = 0;
+  int peer = 0;
+  int channel = 0;
+  bool sends = false;
+  std::uint64_t steps = 0;
+  std::uint32_t chunkBytes = 0;
+};
+
+/// How far a connection has come: for each stage of a step the number of the first step that has not reached it.
+/// A sender's: always kAtOnce; filled by a kernel; taken by the network; sent. A receiver's: its receive is posted;
+/// come; where kernels see it; consumed.
+using StepStages = std::array<std::uint64_t, 4>;
+
+/// One protocol of one connection in one direction. expect() and forget(): any thread. The rest: whoever makes the
+/// engine's rounds. Whoever hears of the steps does so on that thread.
+class StepEvents {
+ public:
+  static constexpr std::uint64_t kAtOnce = ~std::uint64_t{0};
+  /// Steps that may be under way at a time; a power of two.
+  static constexpr std::uint64_t kMost = 32;
+
+  /// `first`: the next step's number. `window`: so many steps may be under way before the first of them is over, at
+  /// most kMost / 2.
+  StepEvents(std::uint64_t first, std::uint32_t window) : next_(first), window_(window) {}
+  StepEvents(const StepEvents&) = delete;
+  StepEvents& operator=(const StepEvents&) = delete;
+  ~StepEvents() { close(); }
+
+  /// The next operation's, before its kernel is launched.
+  void expect(const ExpectedSteps& operation);
+  /// Steps come that nobody has counted: nothing more is told.
+  void forget();
+
+  /// Whether there is anything to tell; takes up what was expected. To be asked at every turn, and whenever a kernel's
+  /// word was read: its operation was expected before.
+  bool look() {
+    if (pending_.load(std::memory_order_acquire)) [[unlikely]]
+      take();
+    return told_ != nullptr;
+  }
+  /// As the last look() has said.
+  bool on() const { return told_ != nullptr; }
+  // After look() has said yes:
+  /// How much a step carries, as soon as that is known.
+  void setBytes(std::uint64_t step, std::uint32_t bytes) const { told_->steps[step % kMost].bytes = bytes; }
+  /// Tells of all that has changed.
+  void follow(const StepStages& reached);
+  /// What a network is given with the request for a step (plugin::NetBuffer::events).
+  void* requestOf(std::uint64_t step) const;
+
+  /// The connection ends: so does every event. Nothing is expected any more.
+  void close();
+
+ private:
+  struct Operation {
+    ExpectedSteps what;
+    std::uint64_t first = 0;  ///< its first step
+    void* handle = nullptr;
+  };
+  struct Step {
+    void* handle = nullptr;
+    std::uint32_t stage = 0;  ///< that it has reached
+    std::uint32_t bytes = 0;
+    plugin::NetEventParent request;
+  };
+  struct Told {
+    std::deque<Operation> operations;  ///< whose steps are not all over, oldest first
+    std::uint64_t end = 0;             ///< of the last operation
+    std::uint64_t begun = 0;           ///< steps that have begun
+    std::uint64_t over = 0;            ///< steps that are over
+    StepStages reached{};              ///< as follow() was told last
+    std::array<Step, kMost> steps;
+  };
+
+  void take();
+  void begin(Operation& operation) const;
+  void beginStep();
+  Operation& operationOf(std::uint64_t step) const;
+  void advanceStep(std::uint64_t number, const StepStages& reached) const;
+  void endStep();
+  void endAll();
+
+  std::atomic<bool> pending_{false};
+  std::mutex mutex_;
+  std::vector<ExpectedSteps> expected_;  ///< under `mutex_`, until take()
+  bool closed_ = false;                  ///< under `mutex_`
+  bool forgotten_ = false;               ///< under `mutex_`
+  std::uint64_t next_;
+  std::uint32_t window_;
+  bool lost_ = false;
+  std::unique_ptr<Told> told_;  ///< from the first operation on
+};
+
+}  // namespace tutti::proxy

@@ -1,0 +1,64 @@
+// Communicators of a process with a profiler plugin that remembers what it is told, which NCCL_PROFILER_PLUGIN names.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/world.h"
+#include "nccl_profiler.h"
+#include "plugin/recorded_profiler.h"
+
+namespace tutti::test {
+
+class Profiled : public testing::Test {
+ protected:
+  using Record = RecordedProfiler::Record;
+  static constexpr int kAllKinds = (1 << 15) - 1;
+
+  Profiled() { hear(kAllKinds); }
+  ~Profiled() override {
+    profiler_.fail(0, false, false);
+    hear(0);
+  }
+  void hear(int mask) const { profiler_.reset(mask); }
+
+  /// Every event that has begun has ended once, after its states, and has a parent that began before.
+  void expectWhole() const {
+    std::set<long> open;
+    std::set<long> begun;
+    for (const Record& one : profiler_.records()) {
+      const std::string call = one.call;
+      if (call == "start") {
+        EXPECT_TRUE(begun.insert(one.handle).second);
+        open.insert(one.handle);
+        EXPECT_TRUE(one.parent == 0 || begun.contains(one.parent)) << "of " << one.type << ": " << one.text;
+        EXPECT_GT(one.context, 0);
+      } else if (call == "state") {
+        EXPECT_TRUE(open.contains(one.handle)) << "state " << one.type;
+      } else if (call == "stop") {
+        EXPECT_EQ(open.erase(one.handle), 1U);
+      }
+    }
+    EXPECT_TRUE(open.empty());
+  }
+  std::vector<std::string> texts(long type) const {
+    std::vector<std::string> all;
+    for (const Record& one : profiler_.records("start", type)) all.emplace_back(one.text);
+    return all;
+  }
+  std::size_t count(long type) const { return profiler_.records("start", type).size(); }
+  /// Of what an event is part of.
+  long typeOfParent(const Record& child) const {
+    for (const Record& one : profiler_.records("start")) {
+      if (one.handle == child.parent) return one.type;
+    }
+    return 0;
+  }
+
+  const RecordedProfiler profiler_{std::getenv("NCCL_PROFILER_PLUGIN")};
+};
+
+}  // namespace tutti::test
