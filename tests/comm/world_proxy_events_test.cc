@@ -267,6 +267,44 @@ TEST_F(ProxyEvents, TellOfReplaysBetweenLaunches) {
   EXPECT_EQ(count(ncclProfileColl), 2U * 6);
 }
 
+TEST_F(ProxyEvents, TellWhichRelativeAStepIsOf) {
+  constexpr int kCalls = 4;
+  hear(ncclProfileProxyStep);
+  withComm(2, [&](Member& m) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = 1;
+    ncclComm_t child = nullptr;
+    // Turned round: a rank has another number there.
+    ASSERT_EQ(ncclCommSplit(m.comm, 0, 1 - m.rank, &child, &config), ncclSuccess);
+    const Ints in(m.gpu, 50'000, 1);
+    const auto call = [&](ncclComm_t comm, std::size_t n) {
+      EXPECT_EQ(ncclAllReduce(in.at(), in.at(), n, ncclInt32, ncclSum, comm, m.stream()), ncclSuccess);
+    };
+    for (int i = 0; i < kCalls; ++i) {
+      call(m.comm, 300);
+      call(child, 50'000);
+    }
+    const auto recording = Recording::of(m.stream(), [&] { call(child, 7); });
+    for (int i = 0; i < kCalls; ++i) {
+      recording->launch(m.stream());
+      call(m.comm, 50'000);
+    }
+    m.sync();
+    EXPECT_EQ(ncclCommDestroy(child), ncclSuccess);
+    call(m.comm, 300);
+    m.sync();
+  });
+  for (const ProxyOp& op : proxyOps()) {
+    EXPECT_EQ(op.steps.size(), static_cast<std::size_t>(op.nSteps));
+    EXPECT_EQ(op.peer, 1 - op.rank);
+  }
+  EXPECT_EQ(count(ncclProfileColl), 2U * (4 * kCalls + 1));
+  EXPECT_GE(proxyOps().size(), 2U * 2 * (4 * kCalls + 1));
+  std::map<int, std::size_t> steps;
+  for (const ProxyOp& op : proxyOps()) ++steps[op.nSteps];
+  EXPECT_GE(steps.size(), 2U) << "long ones are not told as short ones";
+}
+
 TEST_F(ProxyEvents, TellOfTheThreadItself) {
   hear(ncclProfileProxyCtrl);
   withComm(2, [&](Member& m) {

@@ -98,6 +98,7 @@ void countUnheard(plugin::EventSink& sink, std::span<const Op> ops) {
 
 PlanEvents::PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan)
     : sink_(comm.parts.events), rank_(comm.identity.rank) {
+  operations_.reserve(ops.size());
   std::size_t collective = 0;
   for (const Op& op : ops) {
     if ((op.events.mask & ncclProfileGroup) != 0) tellsGroup_ = true;
@@ -170,6 +171,7 @@ void PlanEvents::start() {
     group_ = sink_->start(event);
   }
   handles_.clear();
+  handles_.reserve(operations_.size());
   for (const ToldOperation& operation : operations_) {
     plugin::Event event = operation.event;
     (event.type == ncclProfileColl ? event.coll.parentGroup : event.p2p.parentGroup) = group_;
