@@ -61,7 +61,8 @@ void StepEvents::take() {
   }
   if (told_ == nullptr) {
     told_ = std::make_unique<Told>();
-    told_->end = told_->begun = told_->over = next_;
+    told_->end = told_->begun = told_->over = told_->reachedEnd = next_;
+    told_->stages.fill(next_);
   }
   if (forgotten) lost_ = true, endAll();
   if (lost_) return;
@@ -100,7 +101,6 @@ void StepEvents::beginStep() {
   const ExpectedSteps& what = operation.what;
   Step& step = told_->steps[number % kMost];
   step.handle = nullptr;
-  step.stage = 0;
   if (what.sink == nullptr) return;
   if (number == operation.first) {
     plugin::EventStateArgs none{};
@@ -116,17 +116,17 @@ void StepEvents::beginStep() {
   if ((what.mask & ncclProfileNetPlugin) != 0) step.request.set(what.sink, step.handle, what.rank);
 }
 
-void StepEvents::advanceStep(std::uint64_t number, const StepStages& reached) const {
-  Step& step = told_->steps[number % kMost];
-  if (step.stage == kOver || reached[step.stage] <= number) return;
-  const Operation& operation = operationOf(number);
-  const bool told = operation.what.sink != nullptr && operation.handle != nullptr;
-  const auto& states = operation.what.sends ? kSendStates : kRecvStates;
-  for (; step.stage != kOver && reached[step.stage] > number; ++step.stage) {
-    if (!told) continue;
-    plugin::EventStateArgs args{};
-    args.proxyStep.transSize = step.stage == 0 ? 0 : step.bytes;
-    operation.what.sink->state(step.handle, states[step.stage], &args);
+void StepEvents::tellStages(const StepStages& reached) {
+  for (std::size_t stage = 0; stage < kOver; ++stage) {
+    std::uint64_t& step = told_->stages[stage];
+    for (; step != told_->begun && reached[stage] > step; ++step) {
+      const Operation& operation = operationOf(step);
+      if (operation.what.sink == nullptr || operation.handle == nullptr) continue;
+      const Step& its = told_->steps[step % kMost];
+      plugin::EventStateArgs args{};
+      args.proxyStep.transSize = stage == 0 ? 0 : its.bytes;
+      operation.what.sink->state(its.handle, (operation.what.sends ? kSendStates : kRecvStates)[stage], &args);
+    }
   }
 }
 
@@ -144,8 +144,7 @@ void StepEvents::endStep() {
 void StepEvents::follow(const StepStages& reached) {
   if (lost_) return;
   Told& told = *told_;
-  if (reached == told.reached && told.begun == told.end) return;
-  told.reached = reached;
+  if (reached == told.reached && told.reachedEnd == told.end) return;
   const std::uint64_t over = reached[kOver];
   // What a kernel has done was expected before, but perhaps after look().
   if (static_cast<std::int64_t>(over - told.end) > 0 && pending_.load(std::memory_order_acquire)) take();
@@ -155,14 +154,14 @@ void StepEvents::follow(const StepStages& reached) {
     lost_ = true;
     return endAll();
   }
-  do {
+  told.reached = reached;
+  told.reachedEnd = told.end;
+  const auto moreAreOver = [&] { return static_cast<std::int64_t>(over - told.over) > 0; };
+  for (;;) {
     while (told.begun != told.end && told.begun - told.over < window_) beginStep();
-    for (std::uint64_t step = told.over; step != told.begun; ++step) advanceStep(step, reached);
-    while (told.over != told.begun && told.over != over) endStep();
-  } while (told.over != over);
-  while (told.begun != told.end && told.begun - told.over < window_) {
-    beginStep();
-    advanceStep(told.begun - 1, reached);
+    tellStages(reached);
+    if (!moreAreOver()) return;
+    while (told.over != told.begun && moreAreOver()) endStep();
   }
 }
 

@@ -83,16 +83,17 @@ class StepEvents {
   };
   struct Step {
     void* handle = nullptr;
-    std::uint32_t stage = 0;  ///< that it has reached
     std::uint32_t bytes = 0;
     plugin::NetEventParent request;
   };
   struct Told {
-    std::deque<Operation> operations;  ///< whose steps are not all over, oldest first
-    std::uint64_t end = 0;             ///< of the last operation
-    std::uint64_t begun = 0;           ///< steps that have begun
-    std::uint64_t over = 0;            ///< steps that are over
-    StepStages reached{};              ///< as follow() was told last
+    std::deque<Operation> operations;       ///< whose steps are not all over, oldest first
+    std::uint64_t end = 0;                  ///< of the last operation
+    std::uint64_t begun = 0;                ///< steps that have begun
+    std::uint64_t over = 0;                 ///< steps that are over
+    std::array<std::uint64_t, 3> stages{};  ///< steps whose state of that stage was told
+    StepStages reached{};                   ///< as follow() was told last …
+    std::uint64_t reachedEnd = 0;           ///< … with this end
     std::array<Step, kMost> steps;
   };
 
@@ -100,7 +101,8 @@ class StepEvents {
   void begin(Operation& operation) const;
   void beginStep();
   Operation& operationOf(std::uint64_t step) const;
-  void advanceStep(std::uint64_t number, const StepStages& reached) const;
+  /// Tells the states that steps which have begun have reached.
+  void tellStages(const StepStages& reached);
   void endStep();
   void endAll();
 

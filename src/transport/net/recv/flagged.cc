@@ -22,7 +22,7 @@ FlaggedRecvLane::FlaggedRecvLane(NetLane& lane, const RecvSetup& setup, Tally& t
       requests_{trace::Requests(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::LL)),
                 trace::Requests(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::LL128))} {
   for (Fifo& fifo : fifos_) {
-    fifo.arrived = fifo.put = setup.firstStep;
+    fifo.arrived = fifo.put = fifo.sized = setup.firstStep;
     fifo.events = std::make_shared<proxy::StepEvents>(setup.firstStep, device::kSteps);
     fifo.report.set(LaneWait::Message, fifo.put);
   }
@@ -104,10 +104,11 @@ bool FlaggedRecvLane::put(device::Protocol protocol) {
 /// Receives are for whatever comes: one is posted for every step. What comes may be ahead of its operation.
 void FlaggedRecvLane::tell() {
   for (const device::Protocol protocol : {device::Protocol::LL, device::Protocol::LL128}) {
-    const Fifo& fifo = fifos_[static_cast<std::size_t>(protocol)];
+    Fifo& fifo = fifos_[static_cast<std::size_t>(protocol)];
     if (!fifo.events->look()) continue;
-    for (std::uint64_t step = fifo.arrived - fifo.bytes.size(); step != fifo.arrived; ++step) {
-      fifo.events->setBytes(step, fifo.bytes[step % fifo.bytes.size()]);
+    if (fifo.arrived - fifo.sized > fifo.bytes.size()) fifo.sized = fifo.arrived - fifo.bytes.size();
+    for (; fifo.sized != fifo.arrived; ++fifo.sized) {
+      fifo.events->setBytes(fifo.sized, fifo.bytes[fifo.sized % fifo.bytes.size()]);
     }
     fifo.events->follow({proxy::StepEvents::kAtOnce, fifo.arrived, fifo.put, loadCounter(view_.headOf(protocol))});
   }

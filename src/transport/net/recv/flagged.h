@@ -47,6 +47,7 @@ class FlaggedRecvLane {
     std::array<Place, kMostUnderWay> placeOf{};  ///< of the steps put .. arrived-1
     /// Of the steps that have come last: at least those that kernels have not read yet.
     std::array<std::uint32_t, 2 * kMostUnderWay> bytes{};
+    std::uint64_t sized = 0;  ///< steps whose sizes profilers know
     std::shared_ptr<proxy::StepEvents> events;
     LaneReport report;
   };

@@ -27,6 +27,7 @@ SimpleRecvLane::SimpleRecvLane(NetLane& lane, const RecvSetup& setup, Tally& tal
       delivered_(setup.firstStep),
       checked_(setup.firstStep),
       requests_(trace::Kind::NetRecv, stepWords(setup.path, device::Protocol::Simple)),
+      sized_(setup.firstStep),
       events_(std::make_shared<proxy::StepEvents>(setup.firstStep, kWindow)) {
   if (groups_ != nullptr) groups_->join(*this);
 }
@@ -84,9 +85,8 @@ void SimpleRecvLane::tell() {
     return;
   const std::uint64_t head = loadCounter(view_.headOf(device::Protocol::Simple));
   const std::uint64_t arrived = queue_.done() + (received_ ? 1 : 0);
-  for (std::uint64_t step = arrived - device::kSteps; step != arrived; ++step) {
-    events_->setBytes(step, bytes_[step % device::kSteps]);
-  }
+  if (arrived - sized_ > device::kSteps) sized_ = arrived - device::kSteps;
+  for (; sized_ != arrived; ++sized_) events_->setBytes(sized_, bytes_[sized_ % device::kSteps]);
   events_->follow({queue_.posted(), arrived, delivered_, head});
 }
 

@@ -85,6 +85,7 @@ class SimpleRecvLane final : private MultiRecvLane {
   std::array<std::uint32_t, device::kSteps> bytes_{};
   std::array<RecvTicket, device::kSteps> tickets_{};  ///< with groups
   trace::Requests requests_;
+  std::uint64_t sized_;                              ///< steps whose sizes they know
   const std::shared_ptr<proxy::StepEvents> events_;  ///< what a plugin's requests refer to outlives the lane
   LaneReport report_{device::Protocol::Simple};
 };
