@@ -44,6 +44,23 @@ class Profiled : public testing::Test {
     }
     EXPECT_TRUE(open.empty());
   }
+  /// A communicator whose operations a graph has held is freed by the next one that begins or ends after the driver has
+  /// told of the graph's end.
+  void awaitFreed() const {
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!living().empty() && !deadline.expired()) withComm(1, [](Member&) {});
+    EXPECT_TRUE(living().empty());
+  }
+  /// Contexts that were heard of and have not ended.
+  std::set<int> living() const {
+    std::set<int> contexts;
+    for (const Record& one : profiler_.records()) {
+      const std::string call = one.call;
+      if (call == "init" || call == "start") contexts.insert(one.context);
+      if (call == "finalize") contexts.erase(one.context);
+    }
+    return contexts;
+  }
   std::vector<std::string> texts(long type) const {
     std::vector<std::string> all;
     for (const Record& one : profiler_.records("start", type)) all.emplace_back(one.text);

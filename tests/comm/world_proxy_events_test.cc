@@ -270,6 +270,7 @@ TEST_F(ProxyEvents, TellOfReplaysBetweenLaunches) {
     }
     m.sync();
   });
+  awaitFreed();
   const auto ops = proxyOps();
   EXPECT_GE(ops.size(), 2U * 2 * 6);
   for (const ProxyOp& op : ops) EXPECT_EQ(op.steps.size(), static_cast<std::size_t>(op.nSteps));
@@ -303,6 +304,7 @@ TEST_F(ProxyEvents, TellWhichRelativeAStepIsOf) {
     call(m.comm, 300);
     m.sync();
   });
+  awaitFreed();
   const auto ops = proxyOps();
   std::map<int, std::size_t> steps;
   for (const ProxyOp& op : ops) {
