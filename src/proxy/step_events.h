@@ -1,8 +1,8 @@
 // What profilers hear of the steps that a host thread moves for kernels: the events ProxyOp and ProxyStep.
 //
 // Neither kernels nor networks know operations: they count steps, for each connection, direction and protocol. Who
-// launches kernels knows how many steps an operation takes of each (comm/plan/step_counts.h) and says so here, launch
-// by launch, whether anybody wants to hear of it or not: so a step's number tells whose it is.
+// launches kernels knows how many steps an operation takes of each (comm/connect/step_counts.h) and says so here,
+// launch by launch, whether anybody wants to hear of it or not: so a step's number tells whose it is.
 #pragma once
 
 #include <array>

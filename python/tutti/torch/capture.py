@@ -1,5 +1,7 @@
 """Operators in captured graphs: nodes of the graph that call back into Python at each replay."""
 import ctypes
+import sys
+import traceback
 
 import torch
 
@@ -13,8 +15,9 @@ _alive = {}  # by a number that the graph holds: the callable of a node
 def _run(number):
     try:
         _alive[number]()
-    except Exception as error:  # there is nobody above to catch it
-        print(f"tutti.torch: an operator of a CUDA graph failed at its replay: {error}", flush=True)
+    except Exception:  # there is nobody above to catch it
+        print("tutti.torch: an operator of a CUDA graph failed at its replay, so what the graph computes is wrong; run "
+              "the same without a graph to see it raised:\n" + traceback.format_exc(), file=sys.stderr, flush=True)
 
 
 @_HOST_FUNCTION

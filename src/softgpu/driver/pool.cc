@@ -70,8 +70,10 @@ CUresult cuMemGetMemPool(CUmemoryPool* result, CUmemLocation* location, CUmemAll
   return cuMemGetDefaultMemPool(result, location, type);
 }
 
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemoryPool pool) {
-  return location == nullptr ? CUDA_ERROR_INVALID_VALUE : cuDeviceSetMemPool(location->id, pool);
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  CUmemoryPool known = nullptr;
+  const CUresult result = cuMemGetDefaultMemPool(&known, location, type);
+  return result == CUDA_SUCCESS ? cuDeviceSetMemPool(location->id, pool) : result;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice, CUmemoryPool pool) {

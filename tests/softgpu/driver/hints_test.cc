@@ -47,7 +47,9 @@ TEST_F(Hints, ADevicesPoolIsFoundByItsPlace) {
   EXPECT_CU(cuMemGetMemPool(&byPlace, &place, CU_MEM_ALLOCATION_TYPE_PINNED));
   EXPECT_CU(cuDeviceGetMemPool(&byDevice, 1));
   EXPECT_EQ(byPlace, byDevice);
+  EXPECT_CU(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_PINNED, byPlace));
   place.type = CU_MEM_LOCATION_TYPE_HOST;
+  EXPECT_CU_ERROR(cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_PINNED, byDevice), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_CU_ERROR(cuMemGetMemPool(&byPlace, &place, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
 }
 
