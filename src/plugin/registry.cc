@@ -187,27 +187,30 @@ std::string NetRegistry::tryOut(std::string_view wanted, Entry& entry, const Net
   return tryEntry(entry, opening, lease) ? std::string() : entry.why;
 }
 
-void NetRegistry::take(Entry& entry) {
+void NetRegistry::take(Entry& entry, NetLease& lease) {
+  ++entry.users;
+  lease.counted_ = true;
   if (!entry.opened) info(kInit | kNet, "Initialized NET plugin {}", entry.name());
   info(kInit | kNet, "Assigned NET plugin {} to comm", entry.name());
   entry.opened = true;
-  ++entry.users;
   if (entry.external()) disableOthers(entry);
 }
 
 NetChoice NetRegistry::choose(std::string_view wanted, const NetOpening& opening) {
   using Outcome = NetVerdict::Outcome;
-  const std::lock_guard lock(mutex_);
   NetChoice choice;
+  std::unique_ptr<NetLease> lease;
+  // Let go of before any lease where something throws: a lease that goes needs the lock itself.
+  const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = *entries_[i];
     NetVerdict verdict{.title = entry.title, .external = entry.external()};
     if (choice.lease == nullptr) {
-      auto lease = std::make_unique<NetLease>(*this, i);
+      lease = std::make_unique<NetLease>(*this, i);
       verdict.why = tryOut(wanted, entry, opening, *lease);
       verdict.outcome = lease->net_ != nullptr ? Outcome::Chosen : Outcome::Refused;
       if (lease->net_ != nullptr) {
-        take(entry);
+        take(entry, *lease);
         choice.lease = std::move(lease);
       }
     }
@@ -236,7 +239,7 @@ void NetRegistry::giveBack(NetLease& lease) {
   lease.net_.reset();
   lease.collNet_.reset();
   Entry& entry = *entries_[lease.entry_];
-  --entry.users;
+  if (lease.counted_) --entry.users;
   if (entry.users == 0 && entry.external() && !keepLoaded_) unload(entry);
 }
 

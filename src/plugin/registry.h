@@ -50,6 +50,7 @@ class NetLease {
   const std::size_t entry_;
   std::unique_ptr<Net> net_;
   std::unique_ptr<CollNet> collNet_;
+  bool counted_ = false;  ///< among the users of its entry
 };
 
 /// What became of one network when one was chosen.
@@ -99,7 +100,7 @@ class NetRegistry {
   void unload(Entry& entry);
   /// What is wrong with an entry; "": nothing, and the lease has its network.
   std::string tryOut(std::string_view wanted, Entry& entry, const NetOpening& opening, NetLease& lease);
-  void take(Entry& entry);
+  void take(Entry& entry, NetLease& lease);
   bool tryEntry(Entry& entry, const NetOpening& opening, NetLease& lease);
   bool tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& lease);
   void openCollNet(Entry& entry, const NetOpening& opening, NetLease& lease);

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "nccl_net.h"
@@ -54,6 +56,29 @@ class FakeSource final : public plugin::NetSource {
   int devices_;
 };
 
+/// Has no memory left when the first network that it opens is asked for its devices.
+class ShortSource final : public plugin::NetSource {
+ public:
+  std::string_view name() const override { return "Short"; }
+  Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening&) override {
+    return std::unique_ptr<plugin::Net>(std::make_unique<ShortNet>(std::exchange(first_, false)));
+  }
+
+ private:
+  class ShortNet final : public IdleNet {
+   public:
+    explicit ShortNet(bool throws) : throws_(throws) {}
+    Result<int> devices() override {
+      if (throws_) throw std::bad_alloc();
+      return 1;
+    }
+
+   private:
+    bool throws_;
+  };
+  bool first_ = true;
+};
+
 /// A registry with a list of plugins, and perhaps a built-in network of so many devices.
 struct World {
   std::unique_ptr<plugin::NetRegistry> registry;
@@ -80,6 +105,14 @@ struct World {
 
 bool wasLogged(const std::string& text) {
   return capturedText().find(text) != std::string::npos;
+}
+
+TEST(NetRegistry, CanBeAskedAgainAfterANetworkRanOutOfMemory) {
+  std::vector<std::unique_ptr<plugin::NetSource>> builtIn;
+  builtIn.push_back(std::make_unique<ShortSource>());
+  plugin::NetRegistry registry(Params::Misc{}, false, std::move(builtIn));
+  EXPECT_THROW(registry.choose("", {}), std::bad_alloc);
+  EXPECT_NE(registry.choose("", {}).lease, nullptr);
 }
 
 TEST(NetRegistry, WarnsOnceOfALibraryThatTheUserHasNamed) {
