@@ -90,6 +90,23 @@ TEST(Waker, OfNobodyWakesNobody) {
   waker.wake();
 }
 
+[[gnu::noinline]] void sleepForEver() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+TEST(RunRanks, TellsOfARankThatHangsWhereItStands) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto oneHangs = [] {
+    test::runRanks(
+        2,
+        [](int rank) {
+          if (rank == 1) sleepForEver();
+        },
+        std::chrono::seconds(1));
+  };
+  EXPECT_EXIT(oneHangs(), testing::ExitedWithCode(1), "have not returned: 1\n(.|\n)*sleepForEver");
+}
+
 TEST(FakeWorld, GathersBroadcastsAndDelivers) {
   test::FakeWorld world(4);
   test::runRanks(4, [&](int rank) {

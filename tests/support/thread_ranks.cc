@@ -12,6 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/log_capture.h"
+#include "support/thread_stacks.h"
+
 namespace tutti::test {
 
 namespace {
@@ -58,6 +61,8 @@ void runRanks(int ranks, const std::function<void(int)>& body, std::chrono::seco
     if (!all) {
       std::fprintf(stderr, "runRanks: after %lld s these ranks have not returned:%s\n",
                    static_cast<long long>(limit.count()), unfinished(progress).c_str());
+      std::fprintf(stderr, "Logged so far:\n%s\n", capturedText().c_str());
+      writeThreadStacks();
       std::fflush(nullptr);
       ::_exit(1);
     }
