@@ -1,11 +1,15 @@
 """What a CUDA device means to PyTorch beside operators: seeds, streams, graphs, mixed precision, compiled models."""
+import ctypes
 import gc
+import threading
 import time
 import unittest
 import warnings
 
 import torch
 from tutti.torch import capture
+
+cudart = ctypes.CDLL("libcudart.so.13")
 
 
 class Randomness(unittest.TestCase):
@@ -48,6 +52,36 @@ class Streams(unittest.TestCase):
                 source.copy_(target, non_blocking=True)
         stream.synchronize()
         self.assertEqual(source[0].item(), 10)
+
+    def test_are_those_of_the_tensors_device_whichever_is_current(self):
+        begun = threading.Event()
+
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        def count_up(target):
+            begun.wait(10)
+            time.sleep(0.05)  # time enough for an operator that does not wait
+            ctypes.c_int.from_address(target).value += 1
+
+        for stream in (torch.cuda.default_stream(1), torch.cuda.Stream(1)):
+            with self.subTest(stream=stream), torch.cuda.stream(stream):
+                target = torch.zeros(1, dtype=torch.int32, device="cuda")
+                begun.clear()
+                self.assertEqual(cudart.cudaLaunchHostFunc(ctypes.c_void_p(stream.cuda_stream), count_up,
+                                                           ctypes.c_void_p(target.data_ptr())), 0)
+                with torch.cuda.device(0):
+                    begun.set()
+                    self.assertEqual((target + 10).item(), 11)
+
+    def test_of_another_device_capture_what_runs_there(self):
+        with torch.cuda.device(1):
+            value = torch.ones(4, device="cuda")
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=torch.cuda.Stream()), torch.cuda.device(0):
+                doubled = value * 2
+            value.fill_(3)
+            graph.replay()
+            torch.cuda.synchronize()
+        self.assertEqual(doubled.tolist(), [6] * 4)
 
     def test_wait_for_events_of_others(self):
         first, second = torch.cuda.Stream(), torch.cuda.Stream()

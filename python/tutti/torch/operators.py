@@ -91,6 +91,12 @@ class HostOperator:
             if isinstance(host[name], (bool, int, float, complex)):
                 host[name] = _wrapped(host[name], host.values())
         device = call.device or torch.device("cuda", torch.cuda.current_device())
+        if device.index == torch._C._cuda_getDevice():
+            return self._on(device, call, given, host)
+        with torch.cuda.device(device):  # whose current stream is the one that counts
+            return self._on(device, call, given, host)
+
+    def _on(self, device, call, given, host):
         if torch.cuda.is_current_stream_capturing():
             return self._captured(given, host, device)
         # The stream's earlier work comes first, and so does that of other devices whose memory is used.
