@@ -66,6 +66,21 @@ class Models(unittest.TestCase):
                     actual = trained(model, optimizer, values, labels, "cuda")
                     torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
+    def test_take_the_softmax_of_halves_in_the_wider_type(self):
+        for softmax in (torch.softmax, torch.log_softmax):
+            for kind in (torch.float16, torch.bfloat16):
+                with self.subTest(softmax=softmax, kind=kind):
+                    given = torch.linspace(-3, 3, 12, device="cuda").to(kind).reshape(3, 4).requires_grad_()
+                    wide = given.detach().cpu().float().requires_grad_()
+                    # With a type, PyTorch has one kernel for GPUs that converts as it goes.
+                    result, wanted = softmax(given, 1, dtype=torch.float32), softmax(wide, 1)
+                    self.assertEqual(result.dtype, torch.float32)
+                    (result ** 2).sum().backward()
+                    (wanted ** 2).sum().backward()
+                    torch.testing.assert_close(result.cpu(), wanted)
+                    self.assertEqual(given.grad.dtype, kind)
+                    torch.testing.assert_close(given.grad.cpu(), wide.grad.to(kind))
+
     def test_multiply_into_a_wider_type(self):
         one, other = torch.ones(2, 3).half(), torch.full((3, 4), 2.0).half()
         product = torch.mm(one.cuda(), other.cuda(), out_dtype=torch.float32)

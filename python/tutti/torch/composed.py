@@ -152,6 +152,22 @@ def _baddbmm(self, batch1, batch2, out_dtype, *, beta=1, alpha=1):
     return torch.add(self.to(out_dtype) * beta, _bmm(batch1, batch2, out_dtype), alpha=alpha)
 
 
+def _softmax(kernel, self, dim, half_to_float):
+    return kernel(self.float() if half_to_float else self, dim, False)
+
+
+def _softmax_backward(kernel, grad_output, output, dim, input_dtype):
+    return kernel(grad_output, output, dim, grad_output.dtype).to(input_dtype)
+
+
+# What the processor's form of an operator does not take: by the operator's name, a function of that form and the call.
+AROUND = {
+    "aten::_softmax": _softmax,
+    "aten::_log_softmax": _softmax,
+    "aten::_softmax_backward_data": _softmax_backward,
+    "aten::_log_softmax_backward_data": _softmax_backward,
+}
+
 KERNELS = {
     "aten::_fused_rms_norm_backward": _rms_norm_backward,
     "aten::_use_cudnn_ctc_loss": _no,

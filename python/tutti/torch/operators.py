@@ -1,4 +1,6 @@
 """Which ATen operators run on the processor, and how a call becomes one of CPU tensors."""
+import functools
+
 import torch
 
 from tutti.torch import capture, composed, streams
@@ -46,6 +48,8 @@ def register():
             continue
         own = composed.KERNELS.get(name)
         kernel = own or (HostOperator(op) if runs_on(name, "CPU") else _refusal(name))
+        if name in composed.AROUND:
+            kernel = functools.partial(composed.AROUND[name], kernel)
         library.impl(name.removeprefix("aten::"), kernel, "CUDA", allow_override=True)
     return library
 
