@@ -1,9 +1,10 @@
-"""Every operation of c10d with the NCCL backend, on 2 and 4 ranks."""
+"""Every operation of c10d with each of the backends on NCCL, on 2 and 4 ranks."""
 import unittest
 
 import ranks
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 
 def value(rank, shape=(6,), dtype=torch.float32):
@@ -147,13 +148,19 @@ def graphs(rank, size):
         expect(doubled, 2 * (size * (size - 1) // 2 + replay * size))
 
 
+def backends():
+    """PyTorch's engines over NCCL: one before 2.15, three since."""
+    return ["nccl", "nccl-lazy", "nccl-legacy"] if hasattr(c10d, "_create_nccl_lazy_process_group") else ["nccl"]
+
+
 class Collectives(unittest.TestCase):
     def test_every_operation_gives_what_it_should(self):
         operations = (all_reduce, in_the_background, coalesced, broadcast_and_reduce, all_gather, reduce_scatter,
                       all_to_all, gather_and_scatter, messages, objects, groups, graphs)
-        for size in (2, 4):
-            with self.subTest(ranks=size):
-                ranks.run(size, ranks.InTurn(operations))
+        for backend in backends():
+            for size in (2, 4):
+                with self.subTest(backend=backend, ranks=size):
+                    ranks.run(size, ranks.InTurn(operations), backend)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ LIMIT = 180  # seconds for all of a test's ranks
 FAREWELL = 10  # seconds for the others once one has failed
 
 
-def _rank(rank, size, store, test, failures):
+def _rank(rank, size, backend, store, test, failures):
     torch.set_num_threads(1)
     torch.cuda.set_device(rank)
     try:
-        dist.init_process_group("nccl", init_method=f"file://{store}", rank=rank, world_size=size,
+        dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=size,
                                 device_id=torch.device("cuda", rank))
         torch.manual_seed(0)
         test(rank, size)
@@ -34,12 +34,13 @@ def _await(processes):
         time.sleep(0.05)
 
 
-def run(size, test):
-    """Calls `test(rank, size)`, a function of a module, on `size` ranks; raises AssertionError with what failed."""
+def run(size, test, backend="nccl"):
+    """Calls `test(rank, size)`, a function of a module, on `size` ranks of a backend of c10d; raises AssertionError with
+    what failed."""
     context = torch.multiprocessing.get_context("spawn")
     failures = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        processes = [context.Process(target=_rank, args=(rank, size, f"{folder}/store", test, failures))
+        processes = [context.Process(target=_rank, args=(rank, size, backend, f"{folder}/store", test, failures))
                      for rank in range(size)]
         for one in processes:
             one.start()
