@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "softgpu/device/device_facts.h"
 #include "softgpu/device/settings.h"
@@ -19,17 +17,6 @@ namespace tutti::softgpu {
 
 class Context;
 class Engine;
-struct MachineFile;
-
-/// What names a device in every process of this machine: `host` is that of SOFTGPU_HOST, `boot` this machine's boot id.
-CUuuid uuidOf(const DeviceFacts& facts, int host, const std::string& boot);
-/// The id of this boot of the machine, read from /proc. One that cannot be read is named on stderr; then a device has
-/// another name in each process.
-std::string readBootId();
-
-/// The devices that the settings describe: by number, or those of a topology file in order of `dev`, which is put into
-/// `file`. A file that is of no use is named on stderr.
-std::vector<DeviceFacts> describeDevices(const Settings& settings, MachineFile& file);
 
 class Device {
  public:

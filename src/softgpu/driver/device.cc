@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/entry.h"
 #include "softgpu/idle_hook.h"
+#include "softgpu/memory_use.h"
 #include "softgpu/topology_text.h"
 
 using namespace tutti::softgpu;
@@ -16,7 +17,7 @@ CUresult cuInit(unsigned int flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *version = 13000;
+  *version = kCudaVersion;
   return CUDA_SUCCESS;
 }
 
@@ -39,7 +40,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetName(char* name, int length, CUdevice ordinal) {
   return withDevice("cuDeviceGetName", ordinal, [&](Device&) {
     if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;
-    std::snprintf(name, static_cast<std::size_t>(length), "tutti software GPU");
+    std::snprintf(name, static_cast<std::size_t>(length), "%s", kDeviceName);
     return CUDA_SUCCESS;
   });
 }
@@ -141,6 +142,18 @@ __attribute__((visibility("default"))) int softgpuRemoveIdleHook(std::uint64_t t
   // Also while the process ends: threads may still be waiting.
   if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
   return machine().idleHooks.remove(ticket) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+__attribute__((visibility("default"))) int softgpuMemoryUse(int physical, size_t* bytes) {
+  return call("softgpuMemoryUse", [&]() -> CUresult {
+    if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (const auto& device : machine().devices) {
+      if (device->facts().physical != physical) continue;
+      *bytes = device->usedBytes();
+      return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+  });
 }
 
 __attribute__((visibility("default"))) int softgpuTopology(const char** text, size_t* bytes, const char** path) {
