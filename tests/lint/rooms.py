@@ -88,6 +88,10 @@ ROOMS = {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
         "may": {"softgpu": {"only": r"say\.h"}},
     },
+    "softgpu/cupti": {
+        "for": "libcupti.so.13: says that nothing can be profiled",
+        "may": {"softgpu": {"only": r"say\.h"}},
+    },
     "softgpu/nvml": {
         "for": "libnvidia-ml.so.1: NVML's calls, over what is known of devices before there are any",
         "may": {"softgpu/device": {"only": r"(device_facts|settings|topology)\.h"}},

@@ -136,6 +136,27 @@ class Graphs(unittest.TestCase):
         self.assertNotEqual(*seen)
 
 
+class Profiles(unittest.TestCase):
+    def test_have_operators_and_no_kernels(self):
+        from torch.profiler import ProfilerActivity, profile
+
+        value = torch.ones(8, device="cuda")
+        for _ in range(2):
+            with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], with_stack=True) as seen:
+                value = value + 1
+                torch.cuda.synchronize()
+            self.assertIn("aten::add", [event.key for event in seen.key_averages()])
+            self.assertFalse([event for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA])
+        self.assertEqual(value.tolist(), [3.0] * 8)
+
+
+class Devices(unittest.TestCase):
+    def test_are_counted_and_named_by_nvml_as_by_cuda(self):
+        self.assertEqual(torch.cuda._device_count_nvml(), torch.cuda.device_count())
+        named = torch.cuda._raw_device_uuid_nvml()
+        self.assertEqual(named[0], f"GPU-{torch.cuda.get_device_properties(0).uuid}")
+
+
 class Precision(unittest.TestCase):
     def test_is_mixed_where_asked_for(self):
         model = torch.nn.Linear(8, 4).cuda()

@@ -35,10 +35,12 @@ expect 7 "" "$run" -n 2 -- sh -c 'exit 7'
 expect 0 "5 random:3" "$run" --schedule random:3 -n 5 sh -c 'echo "$SOFTGPU_DEVICES $SOFTGPU_SCHEDULE"'
 folder=$("$run" --libdir)
 if grep -q '^preload=yes' "$run"; then
-  expect 0 "only $folder/libcudart.so.13" "$run" sh -c 'echo "only $LD_PRELOAD"'
+  preloads=$folder/libcudart.so.13
+  if [ -e "$folder/libcupti.so.13" ]; then preloads=$preloads:$folder/libcupti.so.13; fi
+  expect 0 "only $preloads" "$run" sh -c 'echo "only $LD_PRELOAD"'
   # What is preloaded already stays in front, so that it finds the runtime's functions behind it.
   before="$folder/libcuda.so.1"
-  expect 0 "both $before:$folder/libcudart.so.13" env LD_PRELOAD="$before" "$run" sh -c 'echo "both $LD_PRELOAD"'
+  expect 0 "both $before:$preloads" env LD_PRELOAD="$before" "$run" sh -c 'echo "both $LD_PRELOAD"'
 fi
 expect 0 "none ." "$run" --no-preload env -u LD_PRELOAD "$run" --no-preload sh -c 'echo "none ${LD_PRELOAD:-.}"'
 expect 0 "first $folder" "$run" sh -c 'echo "first $LD_LIBRARY_PATH"'
