@@ -271,7 +271,7 @@ ROOMS = {
         "for": "operations that do not end: readings, scans, and who holds them up",
         "may": {
             "base/.": {}, "base/threads": {"only": r"activity\.h"}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
-            "proxy": {}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
+            "proxy": {}, "comm/plan": {"only": r"op\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
         },
     },
     "comm/state": {
@@ -320,8 +320,8 @@ ROOMS = {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
             "base": {}, "trace": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"},
-            "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "comm/plan": {}, "comm/launch": {},
-            "comm/connect": {}, "comm/state": {}, "comm/init": {},
+            "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "bootstrap": {}, "comm/plan": {},
+            "comm/launch": {}, "comm/connect": {}, "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },

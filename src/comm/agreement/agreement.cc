@@ -68,6 +68,8 @@ const char* nameOf(AgreedSetting setting) {
       return "NCCL_COLLNET_NODE_THRESHOLD";
     case AgreedSetting::CollNetIgnoreMismatch:
       return "NCCL_IGNORE_COLLNET_MISMATCH";
+    case AgreedSetting::CheckCalls:
+      return "TUTTI_CHECK_CALLS";
     case AgreedSetting::Count:
       break;
   }

@@ -74,6 +74,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
   set(AgreedSetting::P2pScheduleGroupSize, static_cast<std::uint32_t>(settings.messages.mostPerGroup));
   set(AgreedSetting::RuntimeConnect, settings.connectAtInit ? 0 : 1);
   set(AgreedSetting::CollNetNodeThreshold, static_cast<std::uint32_t>(settings.collNet.nodeThreshold));
+  set(AgreedSetting::CheckCalls, settings.checkCalls ? 1 : 0);
   set(AgreedSetting::CollNetIgnoreMismatch, settings.collNet.ignoresMismatch ? 1 : 0);
   proposal.threadsGiven = settings.tuning.nThreads > 0 ? 1 : 0;
   const ThreadThresholds& thresholds = settings.tuning.thresholds;

@@ -51,6 +51,7 @@ enum class AgreedSetting : std::uint8_t {
   RuntimeConnect,
   CollNetNodeThreshold,
   CollNetIgnoreMismatch,
+  CheckCalls,
   Count
 };
 

@@ -95,16 +95,6 @@ std::string doingOf(const RankState& state) {
   return {};
 }
 
-std::string ordinal(std::uint64_t n) {
-  const std::uint64_t tens = n % 100;
-  const char* end = tens >= 11 && tens <= 13 ? "th"
-                    : n % 10 == 1            ? "st"
-                    : n % 10 == 2            ? "nd"
-                    : n % 10 == 3            ? "rd"
-                                             : "th";
-  return fmt::format("{}{}", n, end);
-}
-
 /// Collectives that this rank has called, one that is about to be launched included.
 std::uint64_t called(const RankState& state) {
   return state.collectives + (state.doing == RankDoing::Connecting && state.message == 0 ? 1 : 0);
@@ -128,13 +118,14 @@ std::string lateText(const StallCase& stall, const std::vector<int>& late) {
   const std::uint64_t own = called(stall.own);
   const std::uint64_t least = called(*stall.stateOf(late.front()));
   const bool one = late.size() == 1;
-  std::string name = stall.nameOf(least + 1);
-  if (name.empty()) name = operationOf(stall.own);
+  const std::optional<Call> missed = stall.callOf ? stall.callOf(least + 1) : std::nullopt;
+  const std::string name = missed ? std::string(apiFuncName(missed->func)) : operationOf(stall.own);
   const std::string ours =
       own == least + 1 ? fmt::format("this one is the {}", ordinal(own)) : fmt::format("this rank {}", own);
   std::string text =
       fmt::format("{} {} launched {} collective operation{}, {}: {} not called {} yet", listed(stall, late),
                   one ? "has" : "have", least, least == 1 ? "" : "s", ours, one ? "it has" : "they have", name);
+  if (missed) text += fmt::format(" ({})", describeCall(*missed));
   const RankState& first = *stall.stateOf(late.front());
   if (first.doing != RankDoing::Idle) text += fmt::format(" ({}{})", one ? "it " : "the first one ", doingOf(first));
   return text;

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "comm/diagnosis/call_log.h"
 #include "comm/diagnosis/stall_state.h"
 
 namespace tutti::comm {
@@ -21,7 +23,8 @@ struct StallCase {
   std::function<bool(int)> hasLeft;          ///< has destroyed its communicator: it answers no more
   std::function<std::string(int)> describe;  ///< "rank 5 (host b, device 0)"
   std::function<int(int)> parent;            ///< in the tree that carries the answers; -1: none
-  std::function<std::string(std::uint64_t)> nameOf;  ///< of the n-th collective, counted from 1; empty: not known
+  /// The n-th collective of this rank, counted from 1; unset: not known.
+  std::function<std::optional<Call>(std::uint64_t)> callOf;
 
   /// What is known of a rank; null: it has not answered.
   const RankState* stateOf(int rank) const;

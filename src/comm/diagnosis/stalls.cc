@@ -11,6 +11,7 @@
 #include "comm/connect/awaited_peers.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/blocked_by.h"
+#include "comm/diagnosis/call_log.h"
 #include "comm/diagnosis/stall_probe.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
@@ -118,8 +119,8 @@ void Probe::read(Time now) {
   const bool again = askedAt_ && readAt_ && *readAt_ <= *askedAt_;
   const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
-    if (!wanted) return;
-    return took(now, fingerprintOf({}, std::array{at_.launcher.lastNote().operations}), false);
+    if (wanted) took(now, fingerprintOf({}, std::array{at_.launcher.lastNote().operations}), false);
+    return;
   }
   if (begunAt_) {
     switch (reader_->poll()) {
@@ -180,7 +181,7 @@ RankState Probe::state(Time now) const {
   const LaunchNote note = at_.launcher.lastNote();
   RankState own;
   own.launched = note.operations;
-  own.collectives = note.collectives;
+  own.collectives = at_.calls.count();
   own.replays = at_.launcher.everCaptured() ? 1 : 0;
   own.forMs = static_cast<std::uint32_t>(std::min<std::int64_t>(clock_.age(now).count(), UINT32_MAX));
   const bool messages = note.nChannels > 0 && note.shape.func == device::Func::SendRecv;
@@ -254,7 +255,7 @@ void Probe::noteHolds(RankState& own) const {
 }
 
 std::string Probe::headline(const RankState& own) const {
-  const std::string who = at_.who;
+  const std::string& who = at_.who;
   const double seconds = own.forMs / 1000.0;
   switch (own.doing) {
     case RankDoing::Idle:
@@ -288,7 +289,7 @@ Diagnosis Probe::verdict(const RankState& own) const {
   stall.hasLeft = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
   stall.describe = [this](int rank) { return peerText(rank); };
   stall.parent = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.parentOf(rank); };
-  stall.nameOf = [&launcher = at_.launcher](std::uint64_t n) { return launcher.collectiveName(n); };
+  stall.callOf = [&calls = at_.calls](std::uint64_t n) { return calls.at(n); };
   return judgeStall(stall);
 }
 
@@ -311,7 +312,6 @@ std::vector<std::string> Probe::waits() const {
   return lines;
 }
 
-/// What this rank sends in the stead of others, and has not got through.
 std::vector<std::string> Probe::underWay() const {
   return at_.relays != nullptr ? at_.relays->underWay() : std::vector<std::string>();
 }

@@ -27,6 +27,7 @@ struct PeerInfo;
 namespace tutti::comm {
 
 class AwaitedPeers;
+class CallLog;
 class ChannelSet;
 class Launcher;
 class RankRelays;
@@ -43,6 +44,7 @@ struct StallSubject {
   const Launcher& launcher;
   const RankRelays* relays;  ///< null: nobody sends through this rank
   std::span<const topo::PeerInfo> peers;
+  const CallLog& calls;                        ///< the collectives that this rank has called
   StallBoard& board;                           ///< what peers say of themselves
   const std::atomic<const char*>& connecting;  ///< the operation whose call waits to be connected; null: none does
   const AwaitedPeers& awaited;                 ///< whom that waits for

@@ -7,6 +7,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/loop/peer_news.h"
 #include "comm/connect/channels.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/ending/parting.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
@@ -29,6 +30,7 @@ Result<std::unique_ptr<DepartureWatch>> DepartureWatch::create(ncclComm& comm) {
 void DepartureWatch::hear() {
   for (const bootstrap::Departure& departure : comm_.parts.bootstrap->takeDepartures()) {
     gone_.push_back({departure.rank, departure.exited, decodeAccount(departure.account, comm_.identity.rank)});
+    if (gone_.back().account) comm_.calls->hear(departure.rank, gone_.back().account->calls);
     if (gone_.back().account && gone_.back().account->closes) partFrom(comm_, departure.rank);
   }
 }

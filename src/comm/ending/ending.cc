@@ -13,6 +13,7 @@
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/shared_connections.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
 #include "comm/ending/parting.h"
@@ -80,7 +81,7 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 void sayGoodbye(const ncclComm& comm) {
   if (!comm.parts.bootstrap) return;
   if (!comm.parts.launcher) return comm.parts.bootstrap->leave();
-  RankAccount account = accountOf(*comm.parts.launcher);
+  RankAccount account = accountOf(*comm.parts.launcher, &comm.calls->log());
   account.closes = closesInPeace(comm);
   comm.parts.bootstrap->leave(encodeAccount(account));
 }

@@ -4,6 +4,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
+#include "comm/ending/call_watch.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -32,7 +33,8 @@ Status flushComm(ncclComm& comm) {
   if (consumed && comm.lostPeer->heard()) return {};
   std::optional<PeerWait> waiting;
   if (!consumed) waiting.emplace(comm);
-  return parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft, extent);
+  TRY(parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft, extent));
+  return settleCalls(comm);
 }
 
 }  // namespace tutti::comm

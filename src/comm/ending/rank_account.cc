@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/diagnosis/call_words.h"
 #include "comm/launch/launch.h"
 
 namespace tutti::comm {
@@ -32,12 +33,18 @@ MessageCounts messagesWith(const RankAccount& account, int rank) {
 
 }  // namespace
 
-RankAccount accountOf(const Launcher& launcher) {
+RankAccount accountOf(const Launcher& launcher, const CallLog* calls) {
   const LaunchCounts counts = launcher.counts();
-  RankAccount account{.collectives = counts.collectives, .replays = launcher.everCaptured(), .messages = {}};
+  RankAccount account{
+      .collectives = counts.collectives, .replays = launcher.everCaptured(), .messages = {}, .calls = {}};
   for (std::size_t rank = 0; rank < counts.messages.size(); ++rank) {
     const MessageCounts& messages = counts.messages[rank];
     if (messages.sent + messages.received > 0) account.messages.emplace(static_cast<int>(rank), messages);
+  }
+  if (calls != nullptr && calls->count() > 0) {
+    const CallWord word = wordUpTo(*calls, calls->count());
+    const std::span<const std::byte> bytes = bytesOf(word);
+    account.calls.assign(bytes.begin(), bytes.end());
   }
   return account;
 }
@@ -55,6 +62,7 @@ std::vector<std::byte> encodeAccount(const RankAccount& account) {
     const AccountLine line{next->first, 0, next->second};
     std::memcpy(bytes.data() + sizeof(head) + i * sizeof(line), &line, sizeof(line));
   }
+  bytes.insert(bytes.end(), account.calls.begin(), account.calls.end());
   return bytes;
 }
 
@@ -63,9 +71,12 @@ std::optional<RankAccount> decodeAccount(std::span<const std::byte> bytes, int s
   if (bytes.size() < sizeof(head)) return std::nullopt;
   std::memcpy(&head, bytes.data(), sizeof(head));
   bytes = bytes.subspan(sizeof(head));
-  if (bytes.size() != head.nPeers * sizeof(AccountLine)) return std::nullopt;
-  RankAccount account{head.collectives,  head.unfinished != 0, head.replays != 0,
-                      head.partial != 0, head.closes != 0,     {}};
+  const std::size_t messages = head.nPeers * sizeof(AccountLine);
+  if (bytes.size() != messages && bytes.size() != messages + sizeof(CallWord)) return std::nullopt;
+  RankAccount account{
+      head.collectives, head.unfinished != 0, head.replays != 0, head.partial != 0, head.closes != 0, {}, {}};
+  account.calls.assign(bytes.begin() + static_cast<std::ptrdiff_t>(messages), bytes.end());
+  bytes = bytes.first(messages);
   for (; !bytes.empty(); bytes = bytes.subspan(sizeof(AccountLine))) {
     AccountLine line;
     std::memcpy(&line, bytes.data(), sizeof(line));

@@ -12,6 +12,7 @@
 
 namespace tutti::comm {
 
+class CallLog;
 class Launcher;
 
 /// What a rank has done by the time it leaves; its farewell carries it to all others.
@@ -23,9 +24,12 @@ struct RankAccount {
   bool closes = false;            ///< its connections go with it: no graph uses them
   /// By the rank they went to or came from. Of a rank that is not here there were none, if it is not partial.
   std::map<int, MessageCounts> messages;
+  /// Its last collectives, as CallExchange takes them; empty: not told.
+  std::vector<std::byte> calls;
 };
 
-RankAccount accountOf(const Launcher& launcher);
+/// `calls`: null: nothing is told of them.
+RankAccount accountOf(const Launcher& launcher, const CallLog* calls = nullptr);
 /// A farewell goes to all ranks: of more peers than these it does not tell.
 inline constexpr std::size_t kMostPeersTold = 256;
 std::vector<std::byte> encodeAccount(const RankAccount& account);

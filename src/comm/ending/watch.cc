@@ -8,6 +8,7 @@
 #include "base/never_destroyed.h"
 #include "base/threads/shortage.h"
 #include "comm/diagnosis/stalls.h"
+#include "comm/ending/call_watch.h"
 #include "comm/ending/departures.h"
 #include "comm/ending/exit_farewell.h"
 #include "comm/ending/revoke.h"
@@ -53,6 +54,7 @@ void look(ncclComm& comm) {
     const bool kernelsRun = result == CUDA_ERROR_NOT_READY;
     if (needPeers(comm, kernelsRun)) return;
     if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), kernelsRun);
+    compareCalls(comm, SteadyClock::now());
     heedRevokedPeers(comm, SteadyClock::now(), kernelsRun);
     if (comm.abort.raised()) return;
     if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), kernelsRun);

@@ -1,11 +1,14 @@
 #include "comm/enqueue/comm_work.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
+#include "comm/diagnosis/call_exchange.h"
+#include "comm/enqueue/group_calls.h"
 #include "comm/enqueue/launch_events.h"
 #include "comm/enqueue/registered_buffers.h"
 #include "comm/enqueue/tracing.h"
@@ -63,6 +66,7 @@ struct CommWork::Kept {
   Planner planner;
   Plan plan;
   std::vector<LinkRequest> missing;
+  std::size_t noted = 0;                 ///< collectives that the communicator counts already
   std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
 };
 
@@ -75,6 +79,7 @@ void CommWork::begin(ncclComm& comm) {
   kept_->ops.clear();
   if (kept_->ops.capacity() > kOpsKept) kept_->ops.shrink_to_fit();
   kept_->missing.clear();
+  kept_->noted = 0;
   kept_->launches.clear();
 }
 
@@ -113,6 +118,8 @@ Status CommWork::checkMayGoOn() const {
 
 Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
+  ASSIGN(const bool inGraph, captured());
+  if (!inGraph) noteCalls();  // others may wait for them, or find that they call something else
   const Connecting mark(comm_->progress, kept_->plan);
   const trace::Within within(comm_->progress.traced.number);
   const trace::Span span(trace::Kind::Connect, comm_->progress.traced.number, trace::Takes::Long,
@@ -171,6 +178,29 @@ Status CommWork::launch(void* groupEvent) {
     comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);
   }
   return {};
+}
+
+void CommWork::noteCalls() {
+  if (comm_->identity.nRanks > 1) kept_->noted = comm_->calls->log().add(kept_->ops);
+}
+
+Result<bool> CommWork::captured() const {
+  if (kept_->plan.streams.empty()) return false;
+  return comm_->parts.launcher->captured(kept_->plan.streams);
+}
+
+bool CommWork::mustCheckCalls() const {
+  const auto isCollective = [](const Op& op) { return !isPointToPoint(op.func); };
+  return comm_->options.checkCalls && comm_->identity.nRanks > 1 &&
+         std::any_of(kept_->ops.begin(), kept_->ops.end(), isCollective);
+}
+
+Status CommWork::checkCalls() {
+  if (!mustCheckCalls()) return {};
+  ASSIGN(const bool inGraph, captured());
+  if (inGraph) return {};
+  const Connecting mark(comm_->progress, kept_->plan);
+  return compareGroup(*comm_, kept_->ops);
 }
 
 void CommWork::leave() {

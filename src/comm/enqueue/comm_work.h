@@ -39,6 +39,12 @@ class CommWork {
   /// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
   /// first of them launches. Errors: what the planner relied on has not come about (checkMesh()); the driver's.
   Status loadKernels();
+  /// Compares its collectives with those of all ranks where TUTTI_CHECK_CALLS asks for that, unless they are being
+  /// captured; waits for all ranks. ncclInvalidUsage on all of them, naming two and their calls, where they differ; the
+  /// communicator stays as it was then.
+  Status checkCalls();
+  /// Whether checkCalls() would wait.
+  bool mustCheckCalls() const;
   /// Puts all kernels on the streams; never waits. `groupEvent`: what profilers know the group by.
   Status launch(void* groupEvent = nullptr);
   /// The communicator may be freed.
@@ -51,6 +57,8 @@ class CommWork {
   struct Kept;
 
   Status checkMesh() const;
+  Result<bool> captured() const;
+  void noteCalls();
 
   ncclComm* comm_ = nullptr;
   std::optional<CallGate::Pass> pass_;

@@ -27,6 +27,11 @@ bool mustConnect(const GroupWork& work) {
   return std::any_of(comms.begin(), comms.end(), [](const auto& one) { return one->mustConnect(); });
 }
 
+bool mustCheck(const GroupWork& work) {
+  const auto comms = work.comms();
+  return std::any_of(comms.begin(), comms.end(), [](const auto& one) { return one->mustCheckCalls(); });
+}
+
 /// Relatives one after the other, in the order of the group: what one of them opens the next one finds.
 Status connectInOrder(const std::vector<CommWork*>& relatives) {
   for (CommWork* one : relatives) TRY(one->connect());
@@ -59,6 +64,32 @@ Status connectAll(const GroupWork& work) {
   });
 }
 
+/// Compares what ranks are about to do. One of them waits for all: communicators of one thread do so on threads of
+/// their own, for they may be ranks of one. Where some refuse and others do not, other ranks of these may go on: they
+/// fail.
+Status checkCalls(const GroupWork& work) {
+  std::vector<CommWork*> checked;
+  for (const auto& one : work.comms()) {
+    if (one->mustCheckCalls()) checked.push_back(one.get());
+  }
+  if (checked.empty()) return {};
+  std::vector<Status> found(checked.size());
+  std::vector<std::function<Status()>> bodies;
+  for (std::size_t i = 0; i < checked.size(); ++i)
+    bodies.push_back([&found, &checked, i] { return found[i] = checked[i]->checkCalls(); });
+  const Status status = runTogether(bodies, [&](std::size_t i, Status why) {
+    found[i] = why;
+    if (!concernsAllRanks(why)) checked[i]->comm().abort.raise(why, lastErrorText());
+  });
+  if (status.ok()) return status;
+  for (const auto& one : work.comms()) {
+    const auto at = std::find(checked.begin(), checked.end(), one.get());
+    const bool refused = at != checked.end() && !found[static_cast<std::size_t>(at - checked.begin())].ok();
+    if (!refused) failComm(one->comm(), status);
+  }
+  return status;
+}
+
 /// A group was not, or not as a whole, launched: peers would wait for ever.
 void failAll(const GroupWork& work, Status why, bool anyLaunched) {
   // A caller's mistake is reported and forgotten where nothing has come of it; else ranks are in different states.
@@ -75,6 +106,7 @@ Status causeOf(const GroupWork& work, Status found) {
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
 Status launchAll(const GroupWork& work) {
   Status status = work.awaitTurns();
+  if (status.ok()) status = checkCalls(work);
   if (status.ok()) status = connectAll(work);
   for (const auto& one : work.comms()) {
     if (status.ok()) status = one->loadKernels();
@@ -141,7 +173,7 @@ Result<Progress> runGroup(GroupWork& work) {
   const Status planned = planAll(work);
   if (!planned.ok()) return endAll(work, planned);
   work.takeTurns();
-  const bool mayWait = !work.jobs.empty() || mustConnect(work) || work.mustWaitForTurn();
+  const bool mayWait = !work.jobs.empty() || mustCheck(work) || mustConnect(work) || work.mustWaitForTurn();
   const bool nonBlocking = work.blocking.has_value() && !*work.blocking && !work.forceBlocking;
   if (nonBlocking && mayWait) return carryOutInBackground(std::move(work));
   TRY(carryOut(work));

@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/launch/device_pool.h"
@@ -84,6 +85,7 @@ StallSubject stallSubject(ncclComm& comm) {
           .launcher = *parts.launcher,
           .relays = parts.relays.get(),
           .peers = parts.peers,
+          .calls = comm.calls->log(),
           .board = *comm.stalls,
           .connecting = comm.progress.connecting,
           .awaited = *comm.progress.awaited,

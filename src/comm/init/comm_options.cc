@@ -15,6 +15,7 @@ CommOptions optionsFrom(const CommSettings& settings) {
           .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
           .checkPointers = settings.checkPointers,
           .checkOverlap = settings.checkOverlap,
+          .checkCalls = settings.checkCalls,
           .connectAtInit = settings.connectAtInit,
           .hostKernelsPath = settings.hostKernelsPath};
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
@@ -58,6 +59,7 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
+    if (comm.calls->hear(rank, state)) return lookAtKernels();
     if (!comm.revokedPeers->hear(rank, state)) comm.stalls->hear(rank, state);
   };
   options.onDeparture = [] { lookAtKernels(); };

@@ -91,6 +91,12 @@ Result<gpu::CaptureState> Launcher::commonCapture(std::span<const CUstream> stre
   return common;
 }
 
+Result<bool> Launcher::captured(std::span<const CUstream> streams) const {
+  ASSIGN(const gpu::ContextGuard guard, device_->enter());
+  ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
+  return capture.capturing;
+}
+
 Status Launcher::tellOfGraph(const gpu::CaptureState& capture) {
   if (!capture.capturing || holds_ == nullptr) return {};
   if (std::find(captures_.begin(), captures_.end(), capture.id) != captures_.end()) return {};
@@ -144,6 +150,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
   ASSIGN(const gpu::ContextGuard guard, device_->enter());
   ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
+  lastCaptured_ = capture.capturing;
   const bool inGraph = capture.capturing && driven != nullptr;
   const Held held(inGraph ? nullptr : driven);
   TRY(tellOfGraph(capture));
@@ -229,11 +236,7 @@ void Launcher::note(const PreparedLaunch& launch) {
     return countMessages();
   }
   if (works > 0) note_.root = launch.args->coll[0].root;
-  for (std::uint32_t i = 0; i < works; ++i) {
-    std::array<char, 16>& name = history_[++note_.collectives % kHistory];
-    name = {};
-    launch.operation.copy(name.data(), name.size() - 1);
-  }
+  note_.collectives += works;
   const auto inPlace = std::count_if(launch.args->coll, launch.args->coll + works, [](const device::CollWork& work) {
     return work.pairMethod == device::PairMethod::InPlace;
   });
@@ -264,12 +267,6 @@ LaunchNote Launcher::lastNote() const {
   LaunchNote note = note_;
   note.text = lastLaunchLocked();
   return note;
-}
-
-std::string Launcher::collectiveName(std::uint64_t number) const {
-  const std::lock_guard lock(namesMutex_);
-  if (number == 0 || number > note_.collectives || note_.collectives - number >= kHistory) return {};
-  return history_[number % kHistory].data();
 }
 
 std::string Launcher::lastOperation() const {

@@ -1,7 +1,6 @@
 // Puts prepared kernels on the application's stream, one communicator's after the other.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -74,6 +73,10 @@ class Launcher {
   /// At most as long as the library waits for a device.
   Status drain(const Abort* abort) const;
 
+  /// Whether the last launch went into a graph. The launching thread's.
+  bool lastCaptured() const { return lastCaptured_; }
+  /// Whether these streams are being captured, as launch() finds them. Errors: launch()'s.
+  Result<bool> captured(std::span<const CUstream> streams) const;
   /// Whether any launch went into a graph so far.
   bool everCaptured() const { return everCaptured_.load(std::memory_order_relaxed); }
 
@@ -94,11 +97,8 @@ class Launcher {
   LaunchNote lastNote() const;
   /// Since the start. Any thread.
   LaunchCounts counts() const;
-  /// "AllReduce": the n-th collective, counted from 1; empty where that is not known any more. Any thread.
-  std::string collectiveName(std::uint64_t number) const;
 
  private:
-  static constexpr std::size_t kHistory = 64;
   void note(const PreparedLaunch& launch);
   void countMessages();
   std::string lastLaunchLocked() const;
@@ -119,6 +119,7 @@ class Launcher {
   std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
   std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of
   std::atomic<bool> everCaptured_{false};
+  bool lastCaptured_ = false;
   std::atomic<int> launching_{0};  ///< calls that have begun, and not ended well
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> seenDone_{0};
@@ -132,9 +133,8 @@ class Launcher {
   mutable std::mutex namesMutex_;
   std::string lastOperation_;
   std::string lastKernel_;
-  LaunchNote note_;                                       ///< without its text
-  std::vector<MessageCounts> messages_;                   ///< by rank
-  std::array<std::array<char, 16>, kHistory> history_{};  ///< names of collectives, by number
+  LaunchNote note_;                      ///< without its text
+  std::vector<MessageCounts> messages_;  ///< by rank
 };
 
 }  // namespace tutti::comm

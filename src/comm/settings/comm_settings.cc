@@ -139,6 +139,7 @@ CommSettings commSettingsFrom(const Params& params) {
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);
   runtime.connectAtInit = !params.tuning.runtimeConnect;
+  runtime.checkCalls = params.misc.checkCalls;
   runtime.checkOverlap = params.misc.checkOverlap;
   runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;

@@ -59,6 +59,7 @@ struct CommSettings {
   int maxChannels = 0;
   bool connectAtInit = false;  ///< NCCL_RUNTIME_CONNECT=0: what collectives may use
   bool checkOverlap = true;    ///< buffers of calls are checked not to overlap but in place
+  bool checkCalls = false;     ///< ranks compare their collectives before these are launched
   bool checkPointers = false;  ///< buffers of calls are checked to be memory of the own device
   bool allowVmm = true;        ///< ncclMemAlloc may use virtual memory management
   bool allowRanksOfOneDevice = true;

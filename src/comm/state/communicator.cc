@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/state/births.h"
 #include "comm/state/exit_delivery.h"
@@ -69,6 +70,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       residence(std::make_unique<tutti::comm::Residence>()),
       tally(std::make_unique<tutti::comm::OpTally>()),
       stalls(std::make_unique<tutti::comm::StallBoard>()),
+      calls(std::make_unique<tutti::comm::CallExchange>()),
       revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
   progress.revocation = std::make_unique<tutti::comm::Revocation>();
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();

@@ -51,6 +51,7 @@ class AbortWord;
 class AwaitedPeers;
 class BackgroundTask;
 class Births;
+class CallExchange;
 class ChannelSet;
 class CommCollNet;
 class CommNetwork;
@@ -92,6 +93,7 @@ struct CommOptions {
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
   bool checkOverlap = true;     ///< and not to overlap but in place
+  bool checkCalls = false;      ///< ranks compare their collectives before these are launched
   bool connectAtInit = false;   ///< what collectives may use
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
 };
@@ -194,6 +196,7 @@ struct ncclComm {
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
   const std::unique_ptr<tutti::comm::OpTally> tally;        ///< what it has done
   const std::unique_ptr<tutti::comm::StallBoard> stalls;    ///< what peers say of themselves
+  const std::unique_ptr<tutti::comm::CallExchange> calls;   ///< its collectives, and what peers say of theirs
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::Membership membership;
   tutti::comm::CommParts parts;

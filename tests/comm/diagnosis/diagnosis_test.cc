@@ -28,7 +28,9 @@ StallCase inTwelfth() {
   for (const int rank : {0, 2, 3}) stall.answers[rank] = stateOf(RankDoing::Stalled, 12, (rank + 3) % 4);
   stall.describe = [](int rank) { return "rank " + std::to_string(rank) + " (host b)"; };
   stall.parent = [](int rank) { return rank == 0 ? -1 : rank == 3 ? 2 : 0; };
-  stall.nameOf = [](std::uint64_t number) { return number == 12 ? "AllReduce" : ""; };
+  stall.callOf = [](std::uint64_t n) {
+    return n == 12 ? std::optional(Call{.count = 8, .datatype = ncclInt32, .redOp = ncclSum}) : std::nullopt;
+  };
   return stall;
 }
 
@@ -266,7 +268,7 @@ TEST(Diagnosis, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   sender.message = 1;
   sender.holds[0] = {1, -1, proxy::BlockedBy::Network, device::ConnKind::Mesh, channelBit(0)};
   stall.answers = {{0, sender}};
-  stall.nameOf = [](std::uint64_t) { return "AllReduce"; };
+  stall.callOf = [](std::uint64_t) { return std::optional(Call{.count = 8, .datatype = ncclInt32, .redOp = ncclSum}); };
   EXPECT_EQ(judgeStall(stall).text,
             "rank 0 (host b) has launched 0 collective operations, this one is the 1st: it has not called AllReduce "
             "yet (it has been in SendRecv for 2.5 s)");

@@ -1,0 +1,79 @@
+// The collectives that a rank has called, as ranks compare them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/plan/op.h"
+
+namespace tutti::comm {
+
+/// What all ranks have to say alike of one collective. As it travels.
+struct Call {
+  static constexpr std::uint8_t kNoOp = 0xff;   ///< it reduces nothing
+  static constexpr std::uint8_t kOwnOp = 0xfe;  ///< an operator that the application has made: its handle says nothing
+  std::uint64_t count = 0;                      ///< as the API function counts
+  std::int32_t root = -1;                       ///< -1: it has none
+  ApiFunc func = ApiFunc::AllReduce;
+  std::uint8_t datatype = 0;  ///< ncclDataType_t
+  std::uint8_t redOp = kNoOp;
+  std::uint8_t unused = 0;
+};
+static_assert(sizeof(Call) == 16);
+
+/// Of Send and Recv there is none: they have two ranks only.
+std::optional<Call> callOf(const Op& op);
+/// Whether two ranks that call these call the same. What only moves bytes may be of any type: its bytes count.
+bool sameCall(const Call& a, const Call& b);
+/// "AllReduce of 1024 ncclFloat32, sum", "Broadcast of 16 ncclInt8, root 3".
+std::string describeCall(const Call& call);
+/// "17th".
+std::string ordinal(std::uint64_t n);
+/// A hash of calls in their order: of those before, and one more.
+std::uint64_t hashWith(std::uint64_t before, const Call& call);
+
+/// Numbers calls from 1, keeps the last ones, and a hash of all of them. Takes no memory after it was made. Any thread.
+class CallLog {
+ public:
+  static constexpr std::size_t kKept = 1024;
+
+  /// The collectives among `ops`, in order. How many that were.
+  std::size_t add(std::span<const Op> ops);
+  void add(const Call& call);
+  /// The same of calls that went into a graph: they have no number.
+  void addCaptured(std::span<const Op> ops);
+  /// The last `n` calls were not made after all; no more than kKept / 2 of them.
+  void takeBack(std::size_t n);
+
+  std::uint64_t count() const;
+  /// A hash of those that went into graphs.
+  std::uint64_t captured() const;
+  /// Of the first `n` calls; unset where that is not known any more, or not yet. Of none: 0.
+  std::optional<std::uint64_t> hashAt(std::uint64_t n) const;
+  /// The n-th; unset as above.
+  std::optional<Call> at(std::uint64_t n) const;
+  /// "AllReduce of …"; empty where at() is unset.
+  std::string describe(std::uint64_t n) const;
+
+ private:
+  struct Entry {
+    Call call;
+    std::uint64_t hash = 0;  ///< of the calls up to this one
+  };
+  bool keeps(std::uint64_t n) const { return n >= 1 && n <= count_ && n > forgotten_; }
+  void addLocked(const Call& call);
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> ring_ = std::vector<Entry>(kKept);  ///< by number, modulo kKept
+  std::uint64_t count_ = 0;                              ///< calls so far
+  std::uint64_t forgotten_ = 0;                          ///< the first ones, which others have taken the place of
+  std::uint64_t hash_ = 0;                               ///< of all of them
+  std::uint64_t captured_ = 0;
+};
+
+}  // namespace tutti::comm

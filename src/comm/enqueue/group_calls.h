@@ -1,0 +1,27 @@
+// What all ranks call in a group, compared before anything of it is launched (TUTTI_CHECK_CALLS).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/control_channel.h"
+#include "base/status.h"
+#include "comm/diagnosis/call_words.h"
+
+struct ncclComm;
+
+namespace tutti::comm {
+
+struct Op;
+
+/// Collective over the ranks of `comm`, outside of any other exchange of its: compares the collectives among `ops`.
+/// ncclInvalidUsage on all ranks alike, where they differ, naming two ranks and their calls. Errors: the bootstrap's.
+Status compareGroup(ncclComm& comm, std::span<const Op> ops);
+
+/// The same with calls, of which the communicator had `before`. `describe`: a rank for messages.
+Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::uint64_t before,
+                    const std::function<std::string(int)>& describe);
+
+}  // namespace tutti::comm

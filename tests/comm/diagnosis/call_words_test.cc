@@ -1,0 +1,222 @@
+#include "comm/diagnosis/call_words.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+#include "comm/diagnosis/call_exchange.h"
+
+namespace tutti::comm {
+namespace {
+
+Call sum(std::uint64_t count) {
+  return {.count = count, .func = ApiFunc::AllReduce, .datatype = ncclInt32, .redOp = ncclSum};
+}
+
+void addUpTo(CallLog& log, std::uint64_t n, std::uint64_t wrong = 0) {
+  while (log.count() < n) log.add(sum(log.count() + 1 == wrong ? 1 : 8));
+}
+
+/// Ranks whose words reach all others at once.
+class Net {
+ public:
+  explicit Net(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  CallExchange& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  std::optional<std::string> tick(int rank, int seconds) {
+    return at(rank).tick(CallExchange::Time{} + std::chrono::seconds(seconds), peersOf(rank));
+  }
+  CallExchange::Peers peersOf(int rank) {
+    return {rank,
+            [this, rank](std::span<const std::byte> word) {
+              ++words;
+              for (int other = 0; other < static_cast<int>(ranks_.size()); ++other) {
+                if (other == rank) continue;
+                EXPECT_TRUE(at(other).hear(rank, word));
+              }
+            },
+            [](int named) { return "rank " + std::to_string(named); }};
+  }
+  int words = 0;
+
+ private:
+  std::deque<CallExchange> ranks_;
+};
+
+TEST(CallLog, ForgetsTheOldestCallsAndKeepsTheHashOfAll) {
+  CallLog log;
+  EXPECT_EQ(log.hashAt(0), 0U);
+  addUpTo(log, CallLog::kKept + 5);
+  EXPECT_FALSE(log.at(5));
+  EXPECT_TRUE(log.at(6));
+  EXPECT_FALSE(log.hashAt(5));
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < CallLog::kKept + 5; ++i) hash = hashWith(hash, sum(8));
+  EXPECT_EQ(log.hashAt(CallLog::kKept + 5), hash);
+}
+
+TEST(CallLog, TakesBackCallsThatWereNotMade) {
+  CallLog log;
+  addUpTo(log, 3);
+  const auto before = log.hashAt(2);
+  log.takeBack(1);
+  EXPECT_EQ(log.count(), 2U);
+  EXPECT_FALSE(log.at(3));
+  log.add(sum(9));
+  EXPECT_EQ(log.hashAt(2), before);
+  EXPECT_EQ(log.describe(3), "AllReduce of 9 ncclInt32, sum");
+  log.takeBack(3);
+  EXPECT_EQ(log.count(), 0U);
+  log.add(sum(8));
+  EXPECT_EQ(log.hashAt(1), hashWith(0, sum(8)));
+}
+
+TEST(Calls, ThatOnlyMoveBytesAreAlikeByTheirBytes) {
+  const Call words{.count = 4, .root = 1, .func = ApiFunc::Broadcast, .datatype = ncclInt32};
+  const Call bytes{.count = 16, .root = 1, .func = ApiFunc::Broadcast, .datatype = ncclInt8};
+  const Call elsewhere{.count = 16, .root = 2, .func = ApiFunc::Broadcast, .datatype = ncclInt8};
+  EXPECT_TRUE(sameCall(words, bytes));
+  EXPECT_EQ(hashWith(7, words), hashWith(7, bytes));
+  EXPECT_FALSE(sameCall(words, elsewhere));
+  EXPECT_NE(hashWith(7, words), hashWith(7, elsewhere));
+  Call other = sum(4);
+  other.datatype = ncclFloat32;
+  EXPECT_FALSE(sameCall(sum(4), other));
+}
+
+TEST(CallWords, TellTheFirstCallThatDiffers) {
+  CallLog own;
+  CallLog other;
+  addUpTo(own, 30);
+  addUpTo(other, 30, 21);
+  const auto found = [&](std::uint64_t n) { return compare(own, wordUpTo(other, n)); };
+  EXPECT_EQ(found(20).result, Comparison::Result::Same);
+  EXPECT_EQ(found(25).result, Comparison::Result::Differ);
+  EXPECT_EQ(found(25).number, 21U);
+  EXPECT_EQ(found(30).number, 21U);
+  addUpTo(own, 60);
+  addUpTo(other, 60);
+  EXPECT_EQ(found(60).result, Comparison::Result::Before);
+  EXPECT_EQ(found(60).number, 47U);
+}
+
+TEST(CallWords, OfWhatIsAheadOnlyTheCommonPartCounts) {
+  CallLog own;
+  CallLog other;
+  addUpTo(own, 17);
+  addUpTo(other, 20, 17);
+  EXPECT_EQ(compare(own, wordUpTo(other, 20)).number, 17U);
+  addUpTo(other, 40);
+  EXPECT_EQ(compare(own, wordUpTo(other, 40)).result, Comparison::Result::Unknown);
+}
+
+TEST(CallWords, AreTakenOnlyWhole) {
+  CallLog log;
+  addUpTo(log, 3);
+  CallWord word = wordUpTo(log, 3);
+  EXPECT_TRUE(wordFrom(bytesOf(word)));
+  EXPECT_FALSE(wordFrom(bytesOf(word).subspan(1)));
+  for (const auto spoil : {0, 1, 2}) {
+    CallWord bad = word;
+    if (spoil == 0) bad.nCalls = CallWord::kCalls + 1;
+    if (spoil == 1) bad.calls[1].func = static_cast<ApiFunc>(99);
+    if (spoil == 2) bad.count = 2;
+    EXPECT_FALSE(wordFrom(bytesOf(bad))) << spoil;
+  }
+}
+
+TEST(CallExchange, NamesBothCallsAndGuessesTheCause) {
+  Net net(2);
+  const Call gather{.count = 5, .func = ApiFunc::AllGather, .datatype = ncclInt8};
+  addUpTo(net.at(0).log(), 1);
+  addUpTo(net.at(1).log(), 1);
+  net.at(0).log().add(gather);
+  net.at(0).log().add(sum(8));
+  net.at(1).log().add(sum(8));
+  EXPECT_FALSE(net.tick(0, 1));
+  EXPECT_EQ(
+      net.tick(1, 1),
+      "The calls of two ranks do not match. rank 1 is in its 2nd collective of this communicator, AllReduce of 8 "
+      "ncclInt32, sum; rank 0 is in its 2nd, AllGather of 5 ncclInt8. It seems that rank 1 does not call AllGather "
+      "of 5 ncclInt8");
+}
+
+TEST(CallExchange, SaysNothingWhileNothingIsCalledAndOnceASecondElse) {
+  Net net(2);
+  for (int second = 1; second < 5; ++second) EXPECT_FALSE(net.tick(0, second));
+  EXPECT_EQ(net.words, 0);
+  addUpTo(net.at(0).log(), 1);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(net.tick(0, 6));
+  EXPECT_EQ(net.words, 1);
+  addUpTo(net.at(0).log(), 100);
+  EXPECT_FALSE(net.tick(0, 6));
+  EXPECT_EQ(net.words, 1);
+  EXPECT_FALSE(net.tick(0, 7));
+  EXPECT_EQ(net.words, 2);
+}
+
+TEST(CallExchange, ComparesWhatIsCalledLater) {
+  Net net(2);
+  addUpTo(net.at(0).log(), 17);
+  EXPECT_FALSE(net.tick(0, 1));
+  addUpTo(net.at(1).log(), 16);
+  EXPECT_FALSE(net.tick(1, 1));
+  EXPECT_FALSE(net.tick(1, 30));
+  addUpTo(net.at(1).log(), 17, 17);
+  EXPECT_TRUE(net.tick(1, 31));
+}
+
+TEST(CallExchange, ARankFarBehindIsComparedByWhoeverIsAhead) {
+  Net net(2);
+  addUpTo(net.at(0).log(), 100);
+  addUpTo(net.at(1).log(), 50, 50);
+  EXPECT_FALSE(net.tick(0, 1));
+  for (const int second : {1, 2, 3}) EXPECT_FALSE(net.tick(1, second));
+  const auto text = net.tick(0, 4);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("rank 1 is in its 50th"), std::string::npos) << *text;
+}
+
+TEST(CallExchange, SearchesWhatBothKeepForTheFirstDifference) {
+  for (const std::uint64_t wrong : {300U, 1U, 699U}) {
+    Net net(3);
+    for (const int rank : {0, 1, 2}) addUpTo(net.at(rank).log(), 700, rank == 2 ? wrong : 0);
+    EXPECT_FALSE(net.tick(0, 1));
+    EXPECT_FALSE(net.tick(1, 1));
+    auto text = net.tick(2, 1);
+    if (!text) {
+      EXPECT_FALSE(net.tick(0, 2));
+      text = net.tick(2, 2);
+    }
+    ASSERT_TRUE(text);
+    EXPECT_NE(text->find("rank 2 is in its " + ordinal(wrong)), std::string::npos) << *text;
+    EXPECT_FALSE(net.tick(1, 2));
+  }
+}
+
+TEST(CallExchange, SaysThatCallsDifferedThatNobodyKeepsAnyMore) {
+  Net net(2);
+  for (const int rank : {0, 1}) addUpTo(net.at(rank).log(), 3000, rank == 1 ? 20 : 0);
+  EXPECT_FALSE(net.tick(0, 1));
+  EXPECT_FALSE(net.tick(1, 1));
+  EXPECT_FALSE(net.tick(0, 2));
+  const auto text = net.tick(1, 2);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("have differed in one of their first 2987 collectives"), std::string::npos) << *text;
+}
+
+TEST(CallExchange, WhoeverLeavesKnowsWhetherItsCallsWereThoseOfRank0) {
+  Net net(2);
+  addUpTo(net.at(0).log(), 40);
+  addUpTo(net.at(1).log(), 20);
+  EXPECT_FALSE(net.at(1).verified(1));
+  net.at(1).sayLast(net.peersOf(1));
+  EXPECT_FALSE(net.at(1).answered());
+  EXPECT_FALSE(net.tick(0, 1));
+  EXPECT_FALSE(net.tick(1, 1));
+  EXPECT_TRUE(net.at(1).answered());
+  EXPECT_TRUE(net.at(1).verified(1));
+}
+
+}  // namespace
+}  // namespace tutti::comm
