@@ -9,9 +9,16 @@ namespace {
 constexpr milliseconds kBetweenWords{1000};
 /// How long a rank may take to tell what it keeps.
 constexpr milliseconds kSearchBound{3000};
+/// How long it takes at most until one that has called something else is heard of.
+constexpr milliseconds kObjection{100};
+/// Of an error that may have another cause.
+constexpr milliseconds kSuspicion{1000};
+/// A rank that has not called more gives no more answers than these.
+constexpr std::uint64_t kMostAnswers = 256;
 
-TwoRanks named(const CallExchange::Peers& peers, int other) {
-  return {peers.describe(peers.self), peers.describe(other)};
+/// Whether a rank that has made `calls` of them can compare them with what was said.
+bool covers(const CallWord& said, std::uint64_t calls) {
+  return said.count >= calls && said.first() <= calls + 1;
 }
 
 }  // namespace
@@ -24,42 +31,90 @@ bool CallExchange::hear(int rank, std::span<const std::byte> said) {
   return true;
 }
 
-bool CallExchange::verified(int self) const {
+void CallExchange::hearLast(int rank, std::span<const std::byte> said) {
+  const std::optional<CallWord> word = wordFrom(said);
   const std::lock_guard lock(mutex_);
-  return self == 0 || verified_ >= log_.count();
+  if (word) heard_.emplace_back(rank, *word);
+  known_[rank].gone = true;
 }
 
-bool CallExchange::answered() const {
+bool CallExchange::comparedBefore(Time now, int self) const {
   const std::lock_guard lock(mutex_);
-  return answered_;
-}
-
-void CallExchange::sayLast(const Peers& peers) {
-  const std::lock_guard lock(mutex_);
-  answered_ = false;
-  const std::uint64_t count = log_.count();
-  if (peers.self == 0 && said_ >= count) return;
-  said_ = count;
-  CallWord word = wordUpTo(log_, count);
-  if (peers.self != 0) {
-    word.kind = CallWord::Kind::Ask;
-    word.to = 0;
-  }
-  peers.say(bytesOf(word));
-}
-
-void CallExchange::sayNow(Time now, const Peers& peers) {
-  saidAt_ = now;
-  said_ = log_.count();
-  peers.say(bytesOf(wordUpTo(log_, said_)));
-}
-
-/// With calls that both have made, so that one answer is enough.
-void CallExchange::answer(const CallWord& word, const Peers& peers) const {
   const std::uint64_t own = log_.count();
-  CallWord reply = wordUpTo(log_, std::min(own, word.count));
-  if (reply.count == 0 && own > 0) reply = wordUpTo(log_, own);
-  peers.say(bytesOf(reply));
+  const std::optional<Time>& since = self == 0 ? saidAt_ : verifiedAt_;
+  return (self == 0 ? said_.count : verified_) >= own && since && now - *since >= kObjection;
+}
+
+bool CallExchange::answered(const Peers& peers) const {
+  const std::lock_guard lock(mutex_);
+  return asked_ == log_.count() && answeredLocked(peers);
+}
+
+bool CallExchange::answeredLocked(const Peers& peers) const {
+  for (int rank = 0; rank < peers.nRanks; ++rank) {
+    if (rank == peers.self) continue;
+    const auto known = known_.find(rank);
+    if (known == known_.end()) return false;
+    const Known& one = known->second;
+    if (!one.gone && one.agreed < asked_ && one.answered != question_) return false;
+  }
+  return true;
+}
+
+void CallExchange::askAll(Time now, const Peers& peers) {
+  const std::lock_guard lock(mutex_);
+  askAllLocked(now, peers);
+}
+
+void CallExchange::askAllLocked(Time now, const Peers& peers) {
+  asked_ = log_.count();
+  ++question_;
+  if (!answeredLocked(peers) || !covers(said_, asked_)) say(asked_, CallWord::Kind::Ask, now, peers);
+}
+
+bool CallExchange::suspect(Status why, std::string text) {
+  const std::lock_guard lock(mutex_);
+  if (differ_) return true;  // the communicator fails for that
+  if (!watched_ || log_.count() == 0) return false;
+  if (!suspicion_) suspicion_ = {why, std::move(text), std::nullopt};
+  return true;
+}
+
+void CallExchange::watched(bool is) {
+  const std::lock_guard lock(mutex_);
+  watched_ = is;
+}
+
+bool CallExchange::differ() const {
+  const std::lock_guard lock(mutex_);
+  return differ_;
+}
+
+void CallExchange::say(std::uint64_t upTo, CallWord::Kind kind, Time now, const Peers& peers) {
+  said_ = wordUpTo(log_, upTo);
+  said_.kind = kind;
+  said_.question = question_;
+  saidAt_ = now;
+  answers_ = 0;
+  peers.say(bytesOf(said_));
+}
+
+/// With calls that both have made, so that one answer is enough for all that ask at once. Where there are none, with
+/// those that there are, in answer to this question alone: more may be called between two questions.
+void CallExchange::answer(const Heard& asked, Time now, const Peers& peers) {
+  const auto& [rank, word] = asked;
+  const std::uint64_t own = log_.count();
+  if (own >= word.count && word.captured == log_.captured()) {
+    if (!covers(said_, word.count)) say(word.count, CallWord::Kind::Plain, now, peers);
+    return;
+  }
+  if (answers_ == kMostAnswers) return;
+  ++answers_;
+  CallWord answer = wordUpTo(log_, own);
+  answer.kind = CallWord::Kind::Answer;
+  answer.to = rank;
+  answer.question = word.question;
+  peers.say(bytesOf(answer));
 }
 
 void CallExchange::tellAll(const Peers& peers) const {
@@ -73,26 +128,40 @@ void CallExchange::tellAll(const Peers& peers) const {
   }
 }
 
-std::optional<std::string> CallExchange::take(const Heard& heard, Time now, const Peers& peers) {
+/// This rank's own verdict, which everybody else hears.
+std::optional<CallExchange::Finding> CallExchange::found(const CallWord& verdict, const Peers& peers) {
+  differ_ = true;
+  peers.say(bytesOf(verdict));
+  return Finding{Status(ncclInvalidUsage),
+                 verdictText({peers.describe(peers.self), peers.describe(verdict.to)}, verdict)};
+}
+
+std::optional<CallExchange::Finding> CallExchange::take(const Heard& heard, Time now, const Peers& peers) {
   const auto& [rank, word] = heard;
-  const bool asked = word.to == peers.self;
-  if (asked && word.kind == CallWord::Kind::Ask) answer(word, peers);
-  if (asked && word.kind == CallWord::Kind::Tell && (!toldAt_ || now - *toldAt_ >= kBetweenWords)) {
+  if (word.kind == CallWord::Kind::Verdict) {
+    if (word.to < 0 || word.to >= peers.nRanks) return std::nullopt;
+    differ_ = true;
+    return Finding{Status(ncclInvalidUsage), verdictText({peers.describe(rank), peers.describe(word.to)}, word), true,
+                   true};
+  }
+  const bool toThis = word.to == peers.self;
+  if (word.kind == CallWord::Kind::Ask) answer(heard, now, peers);
+  if (toThis && word.kind == CallWord::Kind::Tell && (!toldAt_ || now - *toldAt_ >= kBetweenWords)) {
     toldAt_ = now;
     tellAll(peers);
   }
-  const bool detail = word.kind >= CallWord::Kind::Detail;
-  const Comparison found = compare(log_, word);
-  switch (found.result) {
+  const bool detail = word.kind == CallWord::Kind::Detail || word.kind == CallWord::Kind::End;
+  Known& known = known_[rank];
+  if (toThis && word.kind == CallWord::Kind::Answer) known.answered = word.question;
+  const Comparison result = compare(log_, word);
+  switch (result.result) {
     case Comparison::Result::Differ:
-      // The other one, whose operations may all have ended, hears what it is compared with, and finds the same.
-      peers.say(bytesOf(wordUpTo(log_, std::min(log_.count(), found.number + CallWord::kCalls - 1))));
-      return mismatchText(named(peers, rank), log_, word, found.number);
+      return found(verdictOf(log_, rank, word, result.number), peers);
     case Comparison::Result::Before:
       // Nothing older is kept there.
-      if (detail && search_) return lostMismatchText(named(peers, rank), search_->number);
+      if (detail && search_) return found(lostVerdict(rank, search_->number), peers);
       if (!search_ && !detail) {
-        search_ = Search{rank, found.number, now};
+        search_ = Search{rank, result.number, now};
         CallWord ask = wordUpTo(log_, log_.count());
         ask.kind = CallWord::Kind::Tell;
         ask.to = rank;
@@ -101,8 +170,13 @@ std::optional<std::string> CallExchange::take(const Heard& heard, Time now, cons
       return std::nullopt;
     case Comparison::Result::Same:
       if (word.kind == CallWord::Kind::End && search_ && search_->rank == rank)
-        return lostMismatchText(named(peers, rank), search_->number);
-      if (rank == 0 && !detail) verified_ = std::max(verified_, found.number);
+        return found(lostVerdict(rank, search_->number), peers);
+      if (detail) break;
+      known.agreed = std::max(known.agreed, result.number);
+      if (rank == 0 && result.number > verified_) {
+        verified_ = result.number;
+        verifiedAt_ = now;
+      }
       break;
     case Comparison::Result::Unknown:
       break;
@@ -116,7 +190,7 @@ std::optional<std::string> CallExchange::take(const Heard& heard, Time now, cons
 }
 
 /// What this rank had not called when it heard of it.
-std::optional<std::string> CallExchange::settleLate(Time now, const Peers& peers) {
+std::optional<CallExchange::Finding> CallExchange::settleLate(Time now, const Peers& peers) {
   if (ahead_.empty()) {
     behindSince_.reset();
     return std::nullopt;
@@ -127,34 +201,48 @@ std::optional<std::string> CallExchange::settleLate(Time now, const Peers& peers
     behindSince_.reset();
     const std::map<int, CallWord> ahead = std::exchange(ahead_, {});
     for (const auto& one : ahead) {
-      if (auto text = take({one.first, one.second}, now, peers)) return text;
+      if (auto result = take({one.first, one.second}, now, peers)) return result;
     }
     return std::nullopt;
   }
   const bool behind =
       std::any_of(ahead_.begin(), ahead_.end(), [own](const auto& one) { return one.second.first() > own + 1; });
-  if (!behind || said_ >= own) return std::nullopt;
+  if (!behind || said_.count >= own) return std::nullopt;
   if (!behindSince_) behindSince_ = now;
   // They know what they have called before, and can compare.
-  if (now - *behindSince_ >= kBetweenWords) sayNow(now, peers);
+  if (now - *behindSince_ >= kBetweenWords) say(own, CallWord::Kind::Plain, now, peers);
   return std::nullopt;
 }
 
-std::optional<std::string> CallExchange::search(Time now, const Peers& peers) {
+std::optional<CallExchange::Finding> CallExchange::search(Time now, const Peers& peers) {
   if (!search_ || now - search_->since < kSearchBound) return std::nullopt;
-  return lostMismatchText(named(peers, search_->rank), search_->number);
+  return found(lostVerdict(search_->rank, search_->number), peers);
 }
 
-std::optional<std::string> CallExchange::tick(Time now, const Peers& peers) {
+std::optional<CallExchange::Finding> CallExchange::settleSuspicion(Time now, const Peers& peers) {
+  if (!suspicion_) return std::nullopt;
+  if (!suspicion_->since) {
+    suspicion_->since = now;
+    askAllLocked(now, peers);
+  }
+  if (search_) return std::nullopt;  // they do differ
+  if (!answeredLocked(peers) && now - *suspicion_->since < kSuspicion) return std::nullopt;
+  const Suspicion stands = *std::exchange(suspicion_, std::nullopt);
+  return Finding{stands.why, stands.text, false};
+}
+
+std::optional<CallExchange::Finding> CallExchange::tick(Time now, const Peers& peers) {
   const std::lock_guard lock(mutex_);
+  if (differ_) return std::nullopt;
   const std::vector<Heard> heard = std::exchange(heard_, {});
   for (const Heard& one : heard) {
-    if (one.first == 0) answered_ = true;
-    if (auto text = take(one, now, peers)) return text;
+    if (auto result = take(one, now, peers)) return result;
   }
-  if (auto text = settleLate(now, peers)) return text;
-  if (auto text = search(now, peers)) return text;
-  if (peers.self == 0 && log_.count() > said_ && (!saidAt_ || now - *saidAt_ >= kBetweenWords)) sayNow(now, peers);
+  if (auto result = settleLate(now, peers)) return result;
+  if (auto result = search(now, peers)) return result;
+  if (auto result = settleSuspicion(now, peers)) return result;
+  if (peers.self == 0 && log_.count() > said_.count && (!saidAt_ || now - *saidAt_ >= kBetweenWords))
+    say(log_.count(), CallWord::Kind::Plain, now, peers);
   return std::nullopt;
 }
 

@@ -85,34 +85,18 @@ std::uint64_t hashWith(std::uint64_t before, const Call& call) {
   return mixed(mixed(before + 0x9e3779b97f4a7c15ULL) ^ mixed(essence.count + rest * 0xd6e8feb86659fd93ULL));
 }
 
-void CallLog::addLocked(const Call& call) {
-  hash_ = hashWith(hash_, call);
-  ring_[++count_ % kKept] = {call, hash_};
-  if (count_ > kKept) forgotten_ = std::max(forgotten_, count_ - kKept);
-}
-
-void CallLog::add(const Call& call) {
+void CallLog::add(std::span<const Call> calls) {
   const std::lock_guard lock(mutex_);
-  addLocked(call);
-}
-
-std::size_t CallLog::add(std::span<const Op> ops) {
-  const std::lock_guard lock(mutex_);
-  std::size_t added = 0;
-  for (const Op& op : ops) {
-    const std::optional<Call> call = callOf(op);
-    if (!call) continue;
-    addLocked(*call);
-    ++added;
+  for (const Call& call : calls) {
+    hash_ = hashWith(hash_, call);
+    ring_[++count_ % kKept] = {call, hash_};
+    if (count_ > kKept) forgotten_ = std::max(forgotten_, count_ - kKept);
   }
-  return added;
 }
 
-void CallLog::addCaptured(std::span<const Op> ops) {
+void CallLog::addCaptured(std::span<const Call> calls) {
   const std::lock_guard lock(mutex_);
-  for (const Op& op : ops) {
-    if (const std::optional<Call> call = callOf(op)) captured_ = hashWith(captured_, *call);
-  }
+  for (const Call& call : calls) captured_ = hashWith(captured_, call);
 }
 
 std::uint64_t CallLog::captured() const {
@@ -124,6 +108,22 @@ void CallLog::takeBack(std::size_t n) {
   const std::lock_guard lock(mutex_);
   count_ -= std::min<std::uint64_t>(n, count_);
   hash_ = keeps(count_) ? ring_[count_ % kKept].hash : 0;
+}
+
+void CallLog::begin(std::span<const Call> calls) {
+  const std::lock_guard lock(mutex_);
+  begun_.assign(calls.begin(), calls.end());
+}
+
+std::uint64_t CallLog::begun() const {
+  const std::lock_guard lock(mutex_);
+  return begun_.size();
+}
+
+std::optional<Call> CallLog::atOrBegun(std::uint64_t n) const {
+  const std::lock_guard lock(mutex_);
+  if (n > count_ && n - count_ <= begun_.size()) return begun_[n - count_ - 1];
+  return keeps(n) ? std::optional(ring_[n % kKept].call) : std::nullopt;
 }
 
 std::uint64_t CallLog::count() const {

@@ -42,15 +42,19 @@ class CallLog {
  public:
   static constexpr std::size_t kKept = 1024;
 
-  /// The collectives among `ops`, in order. How many that were.
-  std::size_t add(std::span<const Op> ops);
-  void add(const Call& call);
-  /// The same of calls that went into a graph: they have no number.
-  void addCaptured(std::span<const Op> ops);
+  void add(std::span<const Call> calls);
+  void add(const Call& call) { add(std::span(&call, 1)); }
+  /// The same of calls that go into a graph: they have no number.
+  void addCaptured(std::span<const Call> calls);
   /// The last `n` calls were not made after all; no more than kKept / 2 of them.
   void takeBack(std::size_t n);
 
   std::uint64_t count() const;
+  /// These are being made, and wait for other ranks; empty: none any more.
+  void begin(std::span<const Call> calls);
+  std::uint64_t begun() const;
+  /// The n-th of all, those that were begun included; unset where it is not known.
+  std::optional<Call> atOrBegun(std::uint64_t n) const;
   /// A hash of those that went into graphs.
   std::uint64_t captured() const;
   /// Of the first `n` calls; unset where that is not known any more, or not yet. Of none: 0.
@@ -66,7 +70,6 @@ class CallLog {
     std::uint64_t hash = 0;  ///< of the calls up to this one
   };
   bool keeps(std::uint64_t n) const { return n >= 1 && n <= count_ && n > forgotten_; }
-  void addLocked(const Call& call);
 
   mutable std::mutex mutex_;
   std::vector<Entry> ring_ = std::vector<Entry>(kKept);  ///< by number, modulo kKept
@@ -74,6 +77,7 @@ class CallLog {
   std::uint64_t forgotten_ = 0;                          ///< the first ones, which others have taken the place of
   std::uint64_t hash_ = 0;                               ///< of all of them
   std::uint64_t captured_ = 0;
+  std::vector<Call> begun_;
 };
 
 }  // namespace tutti::comm

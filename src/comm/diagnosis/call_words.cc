@@ -9,6 +9,9 @@ namespace tutti::comm {
 
 namespace {
 
+/// The calls of a verdict.
+enum Place : std::size_t { kOwn, kOwnNext, kOther, kOtherNext, kPlaces };
+
 std::optional<Call> told(const CallWord& word, std::uint64_t number) {
   if (number < word.first() || number > word.count) return std::nullopt;
   return word.calls[number - word.first()];
@@ -18,12 +21,16 @@ bool same(const std::optional<Call>& a, const std::optional<Call>& b) {
   return a && b && sameCall(*a, *b);
 }
 
+std::optional<Call> of(const CallWord& verdict, Place place) {
+  return (verdict.known >> place & 1U) != 0 ? std::optional(verdict.calls[place]) : std::nullopt;
+}
+
 /// What is to be looked for, by what differs and by whether one of them is a call ahead.
-std::string remedy(const TwoRanks& ranks, const CallLog& own, const CallWord& word, std::uint64_t number) {
-  const Call ours = own.at(number).value_or(Call{});
-  const Call theirs = told(word, number).value_or(Call{});
-  const bool theyMissOne = same(own.at(number + 1), theirs);
-  const bool weMissOne = same(ours, told(word, number + 1));
+std::string remedy(const TwoRanks& ranks, const CallWord& verdict) {
+  const Call ours = of(verdict, kOwn).value_or(Call{});
+  const Call theirs = of(verdict, kOther).value_or(Call{});
+  const bool theyMissOne = same(of(verdict, kOwnNext), theirs);
+  const bool weMissOne = same(ours, of(verdict, kOtherNext));
   if (theyMissOne && weMissOne) return "They make both calls, in different order";
   if (theyMissOne) return fmt::format("It seems that {} does not call {}", ranks.other, describeCall(ours));
   if (weMissOne) return fmt::format("It seems that {} does not call {}", ranks.own, describeCall(theirs));
@@ -33,6 +40,10 @@ std::string remedy(const TwoRanks& ranks, const CallLog& own, const CallWord& wo
   if (ours.redOp != theirs.redOp) return "All ranks must give the same operator";
   if (ours.datatype != theirs.datatype && isReducing(ours.func)) return "All ranks must give the same data type";
   return "All ranks must give the same number of elements";
+}
+
+bool isCall(const Call& call) {
+  return call.func <= ApiFunc::Scatter;
 }
 
 }  // namespace
@@ -61,10 +72,10 @@ std::optional<CallWord> wordFrom(std::span<const std::byte> bytes) {
   CallWord word;
   if (bytes.size() != sizeof(word)) return std::nullopt;
   std::memcpy(&word, bytes.data(), sizeof(word));
-  const bool sound = word.magic == CallWord::kMagic && word.kind <= CallWord::Kind::End &&
-                     word.nCalls <= CallWord::kCalls && word.nCalls <= word.count &&
-                     std::all_of(word.calls.begin(), word.calls.begin() + word.nCalls,
-                                 [](const Call& call) { return call.func <= ApiFunc::Scatter; });
+  const bool verdict = word.kind == CallWord::Kind::Verdict;
+  const bool sound = word.magic == CallWord::kMagic && word.kind <= CallWord::Kind::Verdict &&
+                     word.nCalls <= CallWord::kCalls && (verdict || word.nCalls <= word.count) &&
+                     std::all_of(word.calls.begin(), word.calls.begin() + word.nCalls, isCall);
   return sound ? std::optional(word) : std::nullopt;
 }
 
@@ -81,19 +92,43 @@ Comparison compare(const CallLog& own, const CallWord& word) {
   return {Comparison::Result::Same, both};
 }
 
-std::string mismatchText(const TwoRanks& ranks, const CallLog& own, const CallWord& word, std::uint64_t number) {
+CallWord lostVerdict(int to, std::uint64_t number) {
+  CallWord verdict;
+  verdict.kind = CallWord::Kind::Verdict;
+  verdict.to = to;
+  verdict.count = number;
+  return verdict;
+}
+
+CallWord verdictOf(const CallLog& own, int to, const CallWord& word, std::uint64_t number) {
+  CallWord verdict = lostVerdict(to, number);
+  verdict.nCalls = kPlaces;
+  const auto put = [&verdict](Place place, const std::optional<Call>& call) {
+    if (!call) return;
+    verdict.calls[place] = *call;
+    verdict.known = static_cast<std::uint16_t>(verdict.known | 1U << place);
+  };
+  put(kOwn, own.at(number));
+  put(kOwnNext, own.at(number + 1));
+  put(kOther, told(word, number));
+  put(kOtherNext, told(word, number + 1));
+  return verdict;
+}
+
+std::string verdictText(const TwoRanks& ranks, const CallWord& verdict) {
+  const std::optional<Call> ours = of(verdict, kOwn);
+  const std::optional<Call> theirs = of(verdict, kOther);
+  if (!ours || !theirs) {
+    return fmt::format(
+        "The calls of two ranks do not match. {} and {} have differed in one of their first {} collectives of this "
+        "communicator, which are not kept any more. TUTTI_CHECK_CALLS=1 names the call before it is made",
+        ranks.own, ranks.other, verdict.count);
+  }
   return fmt::format(
       "The calls of two ranks do not match. {} is in its {} collective of this communicator, {}; {} is in its {}, {}. "
       "{}",
-      ranks.own, ordinal(number), own.describe(number), ranks.other, ordinal(number),
-      describeCall(told(word, number).value_or(Call{})), remedy(ranks, own, word, number));
-}
-
-std::string lostMismatchText(const TwoRanks& ranks, std::uint64_t number) {
-  return fmt::format(
-      "The calls of two ranks do not match. {} and {} have differed in one of their first {} collectives of this "
-      "communicator, which are not kept any more. TUTTI_CHECK_CALLS=1 names the call before it is made",
-      ranks.own, ranks.other, number);
+      ranks.own, ordinal(verdict.count), describeCall(*ours), ranks.other, ordinal(verdict.count),
+      describeCall(*theirs), remedy(ranks, verdict));
 }
 
 }  // namespace tutti::comm

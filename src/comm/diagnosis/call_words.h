@@ -15,11 +15,13 @@ namespace tutti::comm {
 /// One rank's account of its calls, as it travels: some of them, and hashes that stand for those before.
 struct CallWord {
   enum class Kind : std::uint8_t {
-    Plain,   ///< its latest calls
-    Ask,     ///< the same; rank `to` is to say how it stands to them
-    Tell,    ///< the same; rank `to` is to tell all the calls that it keeps
-    Detail,  ///< a part of these
-    End,     ///< the last part
+    Plain,    ///< its latest calls
+    Ask,      ///< the same, and all others are to say theirs
+    Answer,   ///< the same, to the question of rank `to`, which cannot compare them
+    Tell,     ///< its latest calls; rank `to` is to tell all the calls that it keeps
+    Detail,   ///< a part of these
+    End,      ///< the last part
+    Verdict,  ///< its calls and those of rank `to` differ, see verdictText()
   };
   static constexpr std::uint32_t kMagic = 0x314c4c43;
   static constexpr std::size_t kCalls = 13;
@@ -27,9 +29,9 @@ struct CallWord {
   std::uint32_t magic = kMagic;
   Kind kind = Kind::Plain;
   std::uint8_t nCalls = 0;
-  std::uint16_t unused = 0;
+  std::uint16_t known = 0;  ///< of a verdict: which of its calls are told, a bit each
   std::int32_t to = -1;
-  std::uint32_t alsoUnused = 0;
+  std::uint32_t question = 0;  ///< the number of an Ask, or of that which this is the Answer to
   std::uint64_t count = 0;     ///< the number of the last of these calls
   std::uint64_t captured = 0;  ///< hash of calls that went into graphs
   std::uint64_t before = 0;    ///< hash of the calls before the first one
@@ -61,14 +63,18 @@ struct Comparison {
 /// What another rank has said, against this rank's calls.
 Comparison compare(const CallLog& own, const CallWord& word);
 
-/// Two ranks for a text: this one, and the other, as describe() has them.
+/// That this rank's call with that number is another one than that of rank `to`, which has said `word`; with the calls
+/// after them, which say more about the cause.
+CallWord verdictOf(const CallLog& own, int to, const CallWord& word, std::uint64_t number);
+/// The same where only that is known up to which call they differ.
+CallWord lostVerdict(int to, std::uint64_t number);
+
+/// Two ranks for a text: the one that has found a verdict, and the other, as describe() has them.
 struct TwoRanks {
   std::string own;
   std::string other;
 };
-/// Sentences that name both ranks and both calls with that number, and what may be wrong.
-std::string mismatchText(const TwoRanks& ranks, const CallLog& own, const CallWord& word, std::uint64_t number);
-/// The same where only that is known up to which call they differ.
-std::string lostMismatchText(const TwoRanks& ranks, std::uint64_t number);
+/// Sentences that name both ranks and both calls, and what may be wrong.
+std::string verdictText(const TwoRanks& ranks, const CallWord& verdict);
 
 }  // namespace tutti::comm

@@ -95,28 +95,23 @@ std::string doingOf(const RankState& state) {
   return {};
 }
 
-/// Collectives that this rank has called, one that is about to be launched included.
-std::uint64_t called(const RankState& state) {
-  return state.collectives + (state.doing == RankDoing::Connecting && state.message == 0 ? 1 : 0);
-}
-
 /// Collectives are called by all ranks in one order: who has called fewer is late.
 std::vector<int> lateRanks(const StallCase& stall) {
   std::vector<int> late;
   if (stall.own.replays != 0 || (stall.own.message != 0 && stall.own.doing != RankDoing::Connecting)) return late;
-  std::uint64_t least = called(stall.own);
+  std::uint64_t least = stall.own.collectives;
   for (const auto& [rank, state] : stall.answers) {
-    if (called(state) > least || called(state) == called(stall.own) || stall.gone(rank)) continue;
-    if (called(state) < least) late.clear();
-    least = called(state);
+    if (state.collectives > least || state.collectives == stall.own.collectives || stall.gone(rank)) continue;
+    if (state.collectives < least) late.clear();
+    least = state.collectives;
     late.push_back(rank);
   }
   return late;
 }
 
 std::string lateText(const StallCase& stall, const std::vector<int>& late) {
-  const std::uint64_t own = called(stall.own);
-  const std::uint64_t least = called(*stall.stateOf(late.front()));
+  const std::uint64_t own = stall.own.collectives;
+  const std::uint64_t least = stall.stateOf(late.front())->collectives;
   const bool one = late.size() == 1;
   const std::optional<Call> missed = stall.callOf ? stall.callOf(least + 1) : std::nullopt;
   const std::string name = missed ? std::string(apiFuncName(missed->func)) : operationOf(stall.own);

@@ -53,7 +53,7 @@ struct RankState {
   std::uint8_t message = 0;       ///< 1: the last launch was of sends and receives
   std::uint32_t forMs = 0;        ///< how long that has been so
   std::uint64_t launched = 0;     ///< operations of all kinds
-  std::uint64_t collectives = 0;  ///< of these, those that every rank calls
+  std::uint64_t collectives = 0;  ///< that it has called, one that waits to be launched included
   std::array<std::int32_t, kWaits> waitsFor{-1, -1, -1, -1};  ///< ranks, the first ones; -1: no more
   std::array<char, 16> operation{};                           ///< zero-terminated; the last one
   /// By kind, on which channels the network brings nothing of these.

@@ -18,12 +18,14 @@ namespace tutti::comm {
 
 namespace {
 
-constexpr milliseconds kSettleBound{1000};
-/// What a rank has said as it left is on its way through the watch.
-constexpr milliseconds kFarewellBound{300};
+/// How long others may take to say what they have called. Their watch does, whatever they do otherwise.
+constexpr milliseconds kAnswers{200};
+/// The same where a peer has failed, perhaps for what is about to be heard, and may not answer.
+constexpr milliseconds kLastAnswers{50};
 
 CallExchange::Peers peersOf(ncclComm& comm) {
-  return {comm.identity.rank, [&comm](std::span<const std::byte> word) { comm.parts.bootstrap->announceState(word); },
+  return {comm.identity.rank, comm.identity.nRanks,
+          [&comm](std::span<const std::byte> word) { comm.parts.bootstrap->announceState(word); },
           [&comm](int rank) {
             const topo::PeerInfo& peer = comm.parts.peers[static_cast<std::size_t>(rank)];
             return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice,
@@ -31,41 +33,77 @@ CallExchange::Peers peersOf(ncclComm& comm) {
           }};
 }
 
-Status failFor(ncclComm& comm, const std::string& text) {
-  const Status why = fail(ncclInvalidUsage, "{}", text);
-  failComm(comm, why, Fault::Other);
+Status failFor(ncclComm& comm, const CallExchange::Finding& finding) {
+  if (!finding.differ) {
+    restoreLastError(finding.text);  // it was logged when it was met
+    failComm(comm, finding.why, faultOnConnection(finding.why));
+    return finding.why;
+  }
+  const Status why = fail(finding.why.code(), "{}", finding.text);
+  if (!finding.told) announceFailure(comm, why, finding.text, Fault::Other);
+  comm.abort.raise(why, finding.text, finding.text);
   return why;
+}
+
+/// Whether it has made calls of which nobody may have said that others differ.
+bool isToCompare(const ncclComm& comm) {
+  return comm.identity.nRanks > 1 && comm.calls->log().count() > 0 &&
+         !comm.calls->comparedBefore(SteadyClock::now(), comm.identity.rank);
+}
+
+/// Compares what has been heard.
+Status compareHeard(ncclComm& comm, const CallExchange::Peers& peers) {
+  const auto finding = comm.calls->tick(SteadyClock::now(), peers);
+  return finding ? failFor(comm, *finding) : Status();
 }
 
 }  // namespace
 
 void compareCalls(ncclComm& comm, SteadyClock::time_point now) {
   if (comm.identity.nRanks == 1) return;
-  if (const auto text = comm.calls->tick(now, peersOf(comm))) failFor(comm, *text).ignore();
+  if (const auto finding = comm.calls->tick(now, peersOf(comm))) failFor(comm, *finding).ignore();
+}
+
+void askForCalls(ncclComm& comm) {
+  if (!isToCompare(comm)) return;
+  const CallExchange::Peers peers = peersOf(comm);
+  compareHeard(comm, peers).ignore();  // the communicator has failed then
+  comm.calls->askAll(SteadyClock::now(), peers);
 }
 
 Status settleCalls(ncclComm& comm) {
-  if (comm.identity.nRanks == 1 || comm.calls->log().count() == 0) return {};
+  if (!isToCompare(comm)) return mismatchOf(comm);
   const CallExchange::Peers peers = peersOf(comm);
-  const bootstrap::Bootstrap& bootstrap = *comm.parts.bootstrap;
-  if (const auto text = comm.calls->tick(SteadyClock::now(), peers)) return failFor(comm, *text);
-  if (comm.calls->verified(comm.identity.rank) && comm.identity.rank != 0) return {};
-  comm.calls->sayLast(peers);
-  if (comm.identity.rank == 0) return {};
-  lookAtKernels();  // it takes the farewells
-  const Deadline whole = Deadline::in(kSettleBound);
-  const Deadline farewell = Deadline::in(kFarewellBound);
-  auto pause = std::chrono::microseconds(50);
-  while (!comm.abort.raised() && !comm.lostPeer->heard()) {
-    if (const auto text = comm.calls->tick(SteadyClock::now(), peers)) return failFor(comm, *text);
-    if (comm.calls->verified(comm.identity.rank) || comm.calls->answered()) return {};
-    if (whole.expired() || (bootstrap.hasLeft(0) && farewell.expired())) return {};
+  TRY(compareHeard(comm, peers));
+  if (comm.calls->answered(peers)) return mismatchOf(comm);
+  comm.calls->askAll(SteadyClock::now(), peers);
+  lookAtKernels();  // it takes what those have said who have left
+  const Deadline deadline = Deadline::in(kAnswers);
+  const Deadline last = Deadline::in(kLastAnswers);
+  auto pause = std::chrono::microseconds(20);
+  while (!comm.abort.raised() && !comm.calls->answered(peers) && !deadline.expired()) {
+    if (comm.lostPeer->heard() && last.expired()) break;
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(2000));
+    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+    TRY(compareHeard(comm, peers));
   }
-  // Who has failed for what it was told of this rank's calls has said so before.
-  if (const auto text = comm.calls->tick(SteadyClock::now(), peers)) return failFor(comm, *text);
-  return comm.abort.status();  // the watch may have found it first
+  TRY(mismatchOf(comm));
+  // Wrong usage concerns all.
+  return comm.lostPeer->loss().code() == ncclInvalidUsage ? comm.lostPeer->need() : Status();
+}
+
+Status mismatchOf(ncclComm& comm) {
+  if (comm.identity.nRanks == 1) return {};
+  // Who fails for what it was told of this rank's calls says first why: it is here, perhaps unread.
+  const auto finding = comm.calls->tick(SteadyClock::now(), peersOf(comm));
+  if (finding && !comm.abort.raised()) return failFor(comm, *finding);
+  if (!comm.calls->differ()) return {};
+  // Another thread may have found that, and be about to say so.
+  const Deadline deadline = Deadline::in(kAnswers);
+  while (!comm.abort.raised() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (!comm.abort.raised()) return {};
+  restoreLastError(comm.abort.text());
+  return comm.abort.status();
 }
 
 }  // namespace tutti::comm

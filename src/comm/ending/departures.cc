@@ -1,6 +1,11 @@
 #include "comm/ending/departures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -30,8 +35,10 @@ Result<std::unique_ptr<DepartureWatch>> DepartureWatch::create(ncclComm& comm) {
 void DepartureWatch::hear() {
   for (const bootstrap::Departure& departure : comm_.parts.bootstrap->takeDepartures()) {
     gone_.push_back({departure.rank, departure.exited, decodeAccount(departure.account, comm_.identity.rank)});
-    if (gone_.back().account) comm_.calls->hear(departure.rank, gone_.back().account->calls);
-    if (gone_.back().account && gone_.back().account->closes) partFrom(comm_, departure.rank);
+    const std::optional<RankAccount>& account = gone_.back().account;
+    comm_.calls->hearLast(departure.rank,
+                          account ? std::span<const std::byte>(account->calls) : std::span<const std::byte>());
+    if (account && account->closes) partFrom(comm_, departure.rank);
   }
 }
 
@@ -55,7 +62,6 @@ bool DepartureWatch::confirmed(Time now, Need need) {
 }
 
 void DepartureWatch::tick(Time now, bool kernelsRun) {
-  hear();
   if (!kernelsRun || gone_.empty()) return rest();
   const RankAccount own = accountOf(*comm_.parts.launcher);
   const Gone* suspect = nullptr;
@@ -74,9 +80,18 @@ void DepartureWatch::tick(Time now, bool kernelsRun) {
   if (confirmed(now, Need::Unknown)) fail(*suspect);
 }
 
+/// The first collective that it has not called, for a text; empty where that is not known.
+std::string DepartureWatch::missedBy(const Gone& gone) const {
+  const std::optional<CallWord> word = gone.account ? wordFrom(gone.account->calls) : std::nullopt;
+  const CallLog& own = comm_.calls->log();
+  const std::uint64_t called = word ? word->count : 0;
+  const std::string call = gone.account ? own.describe(called + 1) : std::string();
+  return call.empty() ? call : fmt::format(", the {} collective ({}),", ordinal(called + 1), call);
+}
+
 void DepartureWatch::fail(const Gone& gone) {
   const std::string who = comm_.parts.bootstrap->describeDeparture(gone.rank);
-  const std::string what = comm_.parts.launcher->lastLaunch();
+  const std::string what = comm_.parts.launcher->lastLaunch() + missedBy(gone);
   if (gone.exited) {
     return failComm(comm_, tutti::fail(ncclRemoteError,
                                        "{}, but {} of {} waits for it. Let every rank finish what it has "

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,8 +24,10 @@ class DepartureWatch {
   /// `comm` must outlive the result.
   static Result<std::unique_ptr<DepartureWatch>> create(ncclComm& comm);
 
-  /// Four times a second. `kernelsRun`: the last launch or replay has not ended; it may not have begun. The
-  /// communicator fails where one waits for a rank that has left.
+  /// Takes what those have said who have left since the last call.
+  void hear();
+  /// Four times a second, after hear(). `kernelsRun`: the last launch or replay has not ended; it may not have begun.
+  /// The communicator fails where one waits for a rank that has left.
   void tick(Time now, bool kernelsRun);
 
  private:
@@ -34,9 +37,9 @@ class DepartureWatch {
     std::optional<RankAccount> account;
   };
   DepartureWatch(ncclComm& comm, MovementSweep sweep) : comm_(comm), sweep_(std::move(sweep)) {}
-  void hear();
   void rest();
   bool confirmed(Time now, Need need);
+  std::string missedBy(const Gone& gone) const;
   void fail(const Gone& gone);
 
   ncclComm& comm_;

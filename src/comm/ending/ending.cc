@@ -14,6 +14,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/shared_connections.h"
 #include "comm/diagnosis/call_exchange.h"
+#include "comm/ending/call_watch.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
 #include "comm/ending/parting.h"
@@ -255,6 +256,7 @@ Status destroyAndRelease(ncclComm* comm) {
   }
   if (comm->progress.revocation->begun()) return finishAbort(comm, "Destroy");
   if (comm->abort.raised() || !flushed.ok()) {
+    if (flushed.ok()) flushed = mismatchOf(*comm);
     logAbort(*comm);
     if (!comm->abort.raised()) failComm(*comm, flushed);
     abortClaimed(comm).ignore();

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/channels.h"
 #include "comm/ending/call_watch.h"
@@ -16,9 +17,13 @@
 
 namespace tutti::comm {
 
-Status flushComm(ncclComm& comm) {
+namespace {
+
+Status flush(ncclComm& comm) {
   CommParts& parts = comm.parts;
-  if (!parts.launcher || comm.abort.raised()) return {};
+  if (!parts.launcher) return {};
+  if (comm.abort.raised()) return mismatchOf(comm);
+  askForCalls(comm);  // while kernels end, or wait for those of another call
   TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   // Who has left took all it was to take before it did, or takes no more.
@@ -30,11 +35,20 @@ Status flushComm(ncclComm& comm) {
   const ChannelSet::Extent extent = relatives ? ChannelSet::Extent::Own : ChannelSet::Extent::All;
   ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft, extent));
   // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
-  if (consumed && comm.lostPeer->heard()) return {};
+  if (consumed && comm.lostPeer->heard()) return settleCalls(comm);
   std::optional<PeerWait> waiting;
   if (!consumed) waiting.emplace(comm);
   TRY(parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft, extent));
   return settleCalls(comm);
+}
+
+}  // namespace
+
+Status flushComm(ncclComm& comm) {
+  const Status status = flush(comm);
+  // This thread may have met on a connection what has come of it, or nothing.
+  if (!status.ok()) restoreLastError(comm.abort.text());
+  return status;
 }
 
 }  // namespace tutti::comm

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/threads/shortage.h"
+#include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/stalls.h"
 #include "comm/ending/call_watch.h"
 #include "comm/ending/departures.h"
@@ -54,6 +55,7 @@ void look(ncclComm& comm) {
     const bool kernelsRun = result == CUDA_ERROR_NOT_READY;
     if (needPeers(comm, kernelsRun)) return;
     if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), kernelsRun);
+    if (comm.parts.departures) comm.parts.departures->hear();
     compareCalls(comm, SteadyClock::now());
     heedRevokedPeers(comm, SteadyClock::now(), kernelsRun);
     if (comm.abort.raised()) return;
@@ -93,12 +95,14 @@ Status KernelWatch::lookAfter(ncclComm& comm) {
   {
     const std::lock_guard lock(mutex_);
     comms_.push_back(&comm);
+    comm.calls->watched(true);
     stop_ = false;
   }
   const Status started = runThread(kWatchThread);
   if (started.ok()) return {};
   const std::lock_guard lock(mutex_);
   std::erase(comms_, &comm);
+  comm.calls->watched(false);
   return started;
 }
 
@@ -144,6 +148,7 @@ void KernelWatch::remove(ncclComm& comm) {
   {
     const std::lock_guard lock(mutex_);
     std::erase(comms_, &comm);
+    comm.calls->watched(false);
     comm.progress.kernels.reset();
   }
   restIfIdle();

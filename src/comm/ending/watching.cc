@@ -31,7 +31,9 @@ void lookAtKernels() {
 void endWatch(ncclComm& comm) {
   KernelWatch::instance().remove(comm);
   if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), false);
-  if (comm.parts.departures) comm.parts.departures->tick(SteadyClock::now(), false);
+  if (!comm.parts.departures) return;
+  comm.parts.departures->hear();
+  comm.parts.departures->tick(SteadyClock::now(), false);
 }
 
 }  // namespace tutti::comm

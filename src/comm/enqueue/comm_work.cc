@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
 #include "comm/diagnosis/call_exchange.h"
@@ -62,11 +64,12 @@ class Connecting {
 
 /// What lasts from one group to the next.
 struct CommWork::Kept {
-  std::vector<Op> ops;
+  std::vector<Op> ops;      ///< that move something
+  std::vector<Call> calls;  ///< all collectives, as ranks compare them
   Planner planner;
   Plan plan;
   std::vector<LinkRequest> missing;
-  std::size_t noted = 0;                 ///< collectives that the communicator counts already
+  bool noted = false;                    ///< the communicator counts its calls
   std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
 };
 
@@ -77,14 +80,17 @@ CommWork::~CommWork() = default;
 void CommWork::begin(ncclComm& comm) {
   comm_ = &comm;
   kept_->ops.clear();
+  kept_->calls.clear();
   if (kept_->ops.capacity() > kOpsKept) kept_->ops.shrink_to_fit();
+  if (kept_->calls.capacity() > kOpsKept) kept_->calls.shrink_to_fit();
   kept_->missing.clear();
-  kept_->noted = 0;
+  kept_->noted = false;
   kept_->launches.clear();
 }
 
 void CommWork::add(const Op& op) {
-  kept_->ops.push_back(op);
+  if (const std::optional<Call> call = callOf(op)) kept_->calls.push_back(*call);
+  if (op.count > 0 || isPointToPoint(op.func)) kept_->ops.push_back(op);
 }
 
 bool CommWork::launches() const {
@@ -102,6 +108,10 @@ const Plan& CommWork::planned() const {
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
   TRY(checkMayGoOn());
+  if (kept_->ops.empty()) {
+    kept_->plan.clear();
+    return {};
+  }
   const CommParts& parts = comm_->parts;
   if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
   const std::uint64_t begin = trace::on() ? trace::now() : 0;
@@ -113,13 +123,12 @@ Status CommWork::plan() {
 }
 
 Status CommWork::checkMayGoOn() const {
-  return checkNotRevoked(*comm_, apiFuncName(kept_->ops.front().func));
+  return kept_->ops.empty() ? Status() : checkNotRevoked(*comm_, apiFuncName(kept_->ops.front().func));
 }
 
 Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
-  ASSIGN(const bool inGraph, captured());
-  if (!inGraph) noteCalls();  // others may wait for them, or find that they call something else
+  noteWaiting();
   const Connecting mark(comm_->progress, kept_->plan);
   const trace::Within within(comm_->progress.traced.number);
   const trace::Span span(trace::Kind::Connect, comm_->progress.traced.number, trace::Takes::Long,
@@ -161,7 +170,10 @@ Status CommWork::loadKernels() {
 }
 
 Status CommWork::launch(void* groupEvent) {
-  if (kept_->launches.empty()) return {};
+  if (kept_->launches.empty()) {
+    noteCalls(false);
+    return {};
+  }
   TRY(markRegistered(*comm_, kept_->plan));
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
@@ -172,7 +184,8 @@ Status CommWork::launch(void* groupEvent) {
     events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent);
     for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
   }
-  TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent));
+  TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent,
+                             [this](bool captured) { noteCalls(captured); }));
   if (begin != 0) traceLaunches(*comm_, kept_->ops, kept_->launches, begin);
   for (const Decision& decision : kept_->plan.decisions) {
     comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);
@@ -180,8 +193,23 @@ Status CommWork::launch(void* groupEvent) {
   return {};
 }
 
-void CommWork::noteCalls() {
-  if (comm_->identity.nRanks > 1) kept_->noted = comm_->calls->log().add(kept_->ops);
+/// What graphs replay, and when, nobody knows: it has no place among the other calls.
+void CommWork::noteCalls(bool captured) {
+  if (kept_->noted || kept_->calls.empty() || comm_->identity.nRanks == 1) return;
+  CallLog& log = comm_->calls->log();
+  kept_->noted = true;
+  if (captured) return log.addCaptured(kept_->calls);
+  log.add(kept_->calls);
+}
+
+/// Others may wait for them, or find that they call something else. What is wrong with the streams the launch will say.
+void CommWork::noteWaiting() {
+  const ErrorsAsInfo quiet;
+  if (const Result<bool> inGraph = captured(); inGraph.ok()) noteCalls(inGraph.value());
+}
+
+void CommWork::forgetCalls() {
+  if (std::exchange(kept_->noted, false)) comm_->calls->log().takeBack(kept_->calls.size());
 }
 
 Result<bool> CommWork::captured() const {
@@ -190,9 +218,7 @@ Result<bool> CommWork::captured() const {
 }
 
 bool CommWork::mustCheckCalls() const {
-  const auto isCollective = [](const Op& op) { return !isPointToPoint(op.func); };
-  return comm_->options.checkCalls && comm_->identity.nRanks > 1 &&
-         std::any_of(kept_->ops.begin(), kept_->ops.end(), isCollective);
+  return comm_->options.checkCalls && comm_->identity.nRanks > 1 && !kept_->calls.empty();
 }
 
 Status CommWork::checkCalls() {
@@ -200,7 +226,11 @@ Status CommWork::checkCalls() {
   ASSIGN(const bool inGraph, captured());
   if (inGraph) return {};
   const Connecting mark(comm_->progress, kept_->plan);
-  return compareGroup(*comm_, kept_->ops);
+  CallLog& log = comm_->calls->log();
+  log.begin(kept_->calls);
+  const Status compared = compareGroup(*comm_, kept_->calls);
+  log.begin({});
+  return compared;
 }
 
 void CommWork::leave() {

@@ -23,6 +23,7 @@ class CommWork {
 
   /// Forgets what was there before.
   void begin(ncclComm& comm);
+  /// A collective without elements is a call as well, of which nothing comes.
   void add(const Op& op);
 
   /// Plans, and finds the connections that the plan uses and that are not open yet. From here on nobody frees the
@@ -45,8 +46,11 @@ class CommWork {
   Status checkCalls();
   /// Whether checkCalls() would wait.
   bool mustCheckCalls() const;
-  /// Puts all kernels on the streams; never waits. `groupEvent`: what profilers know the group by.
+  /// Puts all kernels on the streams; never waits. What was called is known by then (CallLog), whatever becomes of
+  /// that. `groupEvent`: what profilers know the group by.
   Status launch(void* groupEvent = nullptr);
+  /// Nothing was launched, and the communicator goes on as if it had not been called.
+  void forgetCalls();
   /// The communicator may be freed.
   void leave();
 
@@ -58,7 +62,8 @@ class CommWork {
 
   Status checkMesh() const;
   Result<bool> captured() const;
-  void noteCalls();
+  void noteCalls(bool captured);
+  void noteWaiting();
 
   ncclComm* comm_ = nullptr;
   std::optional<CallGate::Pass> pass_;

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/diagnosis/call_exchange.h"
-#include "comm/plan/op.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
 
@@ -71,11 +69,7 @@ Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::u
   return fail(ncclInvalidUsage, "{}", textOf(lists[0], all[0], lists[1], *differs, describe(0), describe(other)));
 }
 
-Status compareGroup(ncclComm& comm, std::span<const Op> ops) {
-  std::vector<Call> calls;
-  for (const Op& op : ops) {
-    if (const std::optional<Call> call = callOf(op)) calls.push_back(*call);
-  }
+Status compareGroup(ncclComm& comm, std::span<const Call> calls) {
   const PeerWait wait(comm);
   bootstrap::Bootstrap& bootstrap = *comm.parts.bootstrap;
   return compareGroup(bootstrap, calls, comm.calls->log().count(),

@@ -14,11 +14,9 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-struct Op;
-
-/// Collective over the ranks of `comm`, outside of any other exchange of its: compares the collectives among `ops`.
+/// Collective over the ranks of `comm`, outside of any other exchange of its: compares their calls.
 /// ncclInvalidUsage on all ranks alike, where they differ, naming two ranks and their calls. Errors: the bootstrap's.
-Status compareGroup(ncclComm& comm, std::span<const Op> ops);
+Status compareGroup(ncclComm& comm, std::span<const Call> calls);
 
 /// The same with calls, of which the communicator had `before`. `describe`: a rank for messages.
 Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::uint64_t before,

@@ -93,7 +93,10 @@ Status checkCalls(const GroupWork& work) {
 /// A group was not, or not as a whole, launched: peers would wait for ever.
 void failAll(const GroupWork& work, Status why, bool anyLaunched) {
   // A caller's mistake is reported and forgotten where nothing has come of it; else ranks are in different states.
-  if (concernsAllRanks(why) && !anyLaunched) return;
+  if (concernsAllRanks(why) && !anyLaunched) {
+    for (const auto& one : work.comms()) one->forgetCalls();
+    return;
+  }
   for (const auto& one : work.comms()) failComm(one->comm(), why);
 }
 

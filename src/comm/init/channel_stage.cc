@@ -13,6 +13,7 @@
 #include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/stalls.h"
+#include "comm/ending/watching.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/network/network.h"
@@ -67,9 +68,10 @@ proxy::GroupHooks progressHooks(ncclComm& comm) {
   hooks.aborted = [&abort = comm.abort] { return abort.raised(); };
   hooks.events = comm.parts.events;
   // What was reported names connection, rank, host and cause.
-  // Wrong usage that is met on a connection is its peer's: that one has left, or has called something else.
   hooks.failed = [&comm](Status why) {
-    failComm(comm, why, why.code() == ncclInvalidUsage ? Fault::Other : faultOf(why));
+    // Messages of a wrong length, or from somebody who waits for none, may be those of another call.
+    if (faultOnConnection(why) == Fault::Other && comm.calls->suspect(why, lastErrorText())) return lookAtKernels();
+    failComm(comm, why, faultOnConnection(why));
   };
   return hooks;
 }

@@ -146,11 +146,12 @@ Status Launcher::callAtReplay(CUstream stream, CUhostFn function, proxy::Progres
 }
 
 Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                        proxy::ProgressGroup* driven, CUevent atStart) {
+                        proxy::ProgressGroup* driven, CUevent atStart,
+                        const std::function<void(bool captured)>& before) {
   if (streams.empty()) return fail(ncclInternalError, "A launch needs a stream (device {})", device_->ordinal());
   ASSIGN(const gpu::ContextGuard guard, device_->enter());
   ASSIGN(const gpu::CaptureState capture, commonCapture(streams));
-  lastCaptured_ = capture.capturing;
+  if (before) before(capture.capturing);
   const bool inGraph = capture.capturing && driven != nullptr;
   const Held held(inGraph ? nullptr : driven);
   TRY(tellOfGraph(capture));

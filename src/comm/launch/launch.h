@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,10 +57,13 @@ class Launcher {
   /// least one: the kernels run on the last one, wait for all, and all wait for the kernels. The caller's current
   /// device does not matter and does not change. `driven`: connections that a host thread has to drive while the
   /// kernels run, at every replay as well; must outlive graphs; null: none. `atStart`: an event of the application's,
-  /// recorded when the first kernel may begin, at every replay as well; null: none. Errors: ncclInvalidUsage if some
-  /// streams are captured and others not (or by another graph), ncclUnhandledCudaError naming the operation.
+  /// recorded when the first kernel may begin, at every replay as well; null: none. `before`: called before anything is
+  /// put on a stream, with whether that is captured; empty: not. Errors: ncclInvalidUsage if some streams are captured
+  /// and others not (or by another graph), which `before` does not hear of; ncclUnhandledCudaError naming the
+  /// operation.
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
-                proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr);
+                proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr,
+                const std::function<void(bool captured)>& before = {});
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
 
   /// The next launch() is launch `number` of communicator `comm` in a trace, which is told when its kernels ran.
@@ -73,8 +77,6 @@ class Launcher {
   /// At most as long as the library waits for a device.
   Status drain(const Abort* abort) const;
 
-  /// Whether the last launch went into a graph. The launching thread's.
-  bool lastCaptured() const { return lastCaptured_; }
   /// Whether these streams are being captured, as launch() finds them. Errors: launch()'s.
   Result<bool> captured(std::span<const CUstream> streams) const;
   /// Whether any launch went into a graph so far.
@@ -119,7 +121,6 @@ class Launcher {
   std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
   std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of
   std::atomic<bool> everCaptured_{false};
-  bool lastCaptured_ = false;
   std::atomic<int> launching_{0};  ///< calls that have begun, and not ended well
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> seenDone_{0};

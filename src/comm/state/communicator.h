@@ -216,6 +216,11 @@ inline Fault faultOf(Status why) {
   return why.code() == ncclRemoteError ? Fault::Other : Fault::Own;
 }
 
+/// Wrong usage that is met on a connection is its peer's: that one has left, or has called something else.
+inline Fault faultOnConnection(Status why) {
+  return why.code() == ncclInvalidUsage ? Fault::Other : faultOf(why);
+}
+
 /// Marks the communicator as failed with `why`, the calling thread's last error, and wakes everything that waits on its
 /// behalf, on all peers and here.
 void failComm(ncclComm& comm, Status why, Fault fault);

@@ -28,6 +28,11 @@ void LostPeer::hear(Status why, std::string text, bool corrects) {
   }
 }
 
+Status LostPeer::loss() const {
+  const std::lock_guard lock(mutex_);
+  return loss_ ? loss_->why : Status();
+}
+
 Status LostPeer::need() {
   const std::lock_guard lock(mutex_);
   return raiseLocked();

@@ -26,6 +26,8 @@ class LostPeer {
   void hear(Status why, std::string text, bool corrects);
   /// Takes no lock.
   bool heard() const { return heard_.load(); }
+  /// What was heard, whoever needs its peers; success: nothing.
+  Status loss() const;
   /// The caller needs its peers: the communicator's state, which is an error if one is lost. The text is the thread's
   /// last error then.
   Status need();

@@ -23,11 +23,19 @@ class Net {
  public:
   explicit Net(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
   CallExchange& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  /// What is found, if calls differ.
   std::optional<std::string> tick(int rank, int seconds) {
-    return at(rank).tick(CallExchange::Time{} + std::chrono::seconds(seconds), peersOf(rank));
+    const auto finding = find(rank, seconds * 1000);
+    if (!finding) return std::nullopt;
+    EXPECT_TRUE(finding->differ);
+    EXPECT_EQ(finding->why.code(), ncclInvalidUsage);
+    return finding->text;
   }
+  std::optional<CallExchange::Finding> find(int rank, int ms) { return at(rank).tick(when(ms), peersOf(rank)); }
+  void askAll(int rank, int ms) { at(rank).askAll(when(ms), peersOf(rank)); }
+  static CallExchange::Time when(int ms) { return CallExchange::Time{} + milliseconds(ms); }
   CallExchange::Peers peersOf(int rank) {
-    return {rank,
+    return {rank, static_cast<int>(ranks_.size()),
             [this, rank](std::span<const std::byte> word) {
               ++words;
               for (int other = 0; other < static_cast<int>(ranks_.size()); ++other) {
@@ -190,7 +198,7 @@ TEST(CallExchange, SearchesWhatBothKeepForTheFirstDifference) {
     }
     ASSERT_TRUE(text);
     EXPECT_NE(text->find("rank 2 is in its " + ordinal(wrong)), std::string::npos) << *text;
-    EXPECT_FALSE(net.tick(1, 2));
+    EXPECT_EQ(net.tick(1, 2), text);
   }
 }
 
@@ -205,17 +213,100 @@ TEST(CallExchange, SaysThatCallsDifferedThatNobodyKeepsAnyMore) {
   EXPECT_NE(text->find("have differed in one of their first 2987 collectives"), std::string::npos) << *text;
 }
 
-TEST(CallExchange, WhoeverLeavesKnowsWhetherItsCallsWereThoseOfRank0) {
-  Net net(2);
-  addUpTo(net.at(0).log(), 40);
-  addUpTo(net.at(1).log(), 20);
-  EXPECT_FALSE(net.at(1).verified(1));
-  net.at(1).sayLast(net.peersOf(1));
-  EXPECT_FALSE(net.at(1).answered());
+TEST(CallExchange, EveryRankHearsTheVerdictOfTheOneThatFindsIt) {
+  Net net(3);
+  for (const int rank : {0, 1, 2}) addUpTo(net.at(rank).log(), 7, rank == 2 ? 7 : 0);
   EXPECT_FALSE(net.tick(0, 1));
   EXPECT_FALSE(net.tick(1, 1));
-  EXPECT_TRUE(net.at(1).answered());
-  EXPECT_TRUE(net.at(1).verified(1));
+  const auto text = net.tick(2, 1);
+  ASSERT_TRUE(text);
+  EXPECT_FALSE(net.find(2, 1001));
+  for (const int rank : {0, 1}) {
+    const auto told = net.find(rank, 1001);
+    ASSERT_TRUE(told);
+    EXPECT_TRUE(told->told);
+    EXPECT_EQ(told->text, *text);
+    EXPECT_TRUE(net.at(rank).differ());
+  }
+}
+
+TEST(CallExchange, WhoeverLeavesKnowsHowAllOthersStandToItsCalls) {
+  Net net(3);
+  addUpTo(net.at(0).log(), 40);
+  addUpTo(net.at(1).log(), 20);
+  addUpTo(net.at(2).log(), 3);
+  EXPECT_FALSE(net.at(1).comparedBefore(Net::when(1), 1));
+  net.askAll(1, 1);
+  EXPECT_FALSE(net.at(1).answered(net.peersOf(1)));
+  EXPECT_FALSE(net.find(0, 2));
+  EXPECT_FALSE(net.find(1, 2));
+  EXPECT_FALSE(net.at(1).answered(net.peersOf(1)));
+  EXPECT_FALSE(net.find(2, 3));
+  EXPECT_FALSE(net.find(1, 4));
+  EXPECT_TRUE(net.at(1).answered(net.peersOf(1)));
+  // Rank 0 has made these calls; who has made others would be heard of soon.
+  EXPECT_FALSE(net.at(1).comparedBefore(Net::when(50), 1));
+  EXPECT_TRUE(net.at(1).comparedBefore(Net::when(500), 1));
+}
+
+TEST(CallExchange, RanksThatLeaveTogetherSayOneWordEach) {
+  Net net(8);
+  for (int rank = 0; rank < 8; ++rank) addUpTo(net.at(rank).log(), 20);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_FALSE(net.find(rank, 1));
+    net.askAll(rank, 1);
+    for (int other = 0; other < 8; ++other) EXPECT_FALSE(net.find(other, 2));
+  }
+  EXPECT_EQ(net.words, 9);  // and the first question
+  for (int rank = 0; rank < 8; ++rank) EXPECT_TRUE(net.at(rank).answered(net.peersOf(rank)));
+}
+
+TEST(CallExchange, WhoHasLeftIsNotWaitedFor) {
+  Net net(2);
+  addUpTo(net.at(0).log(), 2);
+  net.askAll(0, 1);
+  EXPECT_FALSE(net.at(0).answered(net.peersOf(0)));
+  net.at(0).hearLast(1, {});
+  EXPECT_TRUE(net.at(0).answered(net.peersOf(0)));
+}
+
+TEST(CallExchange, AnErrorStandsWhereAllCallsAgree) {
+  Net net(2);
+  EXPECT_FALSE(net.at(0).suspect(Status(ncclRemoteError), "cut short"));
+  net.at(0).watched(true);
+  EXPECT_FALSE(net.at(0).suspect(Status(ncclRemoteError), "cut short"));
+  for (const int rank : {0, 1}) addUpTo(net.at(rank).log(), 5);
+  EXPECT_TRUE(net.at(0).suspect(Status(ncclRemoteError), "cut short"));
+  EXPECT_FALSE(net.find(0, 1));
+  EXPECT_FALSE(net.find(1, 2));
+  const auto finding = net.find(0, 3);
+  ASSERT_TRUE(finding);
+  EXPECT_FALSE(finding->differ);
+  EXPECT_EQ(finding->text, "cut short");
+  EXPECT_EQ(finding->why.code(), ncclRemoteError);
+}
+
+TEST(CallExchange, AnErrorGivesWayToCallsThatDiffer) {
+  Net net(2);
+  for (const int rank : {0, 1}) addUpTo(net.at(rank).log(), 5, rank == 1 ? 4 : 0);
+  net.at(0).watched(true);
+  EXPECT_TRUE(net.at(0).suspect(Status(ncclRemoteError), "cut short"));
+  EXPECT_FALSE(net.find(0, 1));
+  EXPECT_TRUE(net.find(1, 2));
+  const auto finding = net.find(0, 3);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->differ);
+  EXPECT_NE(finding->text.find("4th"), std::string::npos) << finding->text;
+}
+
+TEST(CallExchange, AnErrorStandsAfterASecondWhereNobodyAnswers) {
+  Net net(2);
+  addUpTo(net.at(0).log(), 1);
+  net.at(0).watched(true);
+  EXPECT_TRUE(net.at(0).suspect(Status(ncclRemoteError), "cut short"));
+  EXPECT_FALSE(net.find(0, 1));
+  EXPECT_FALSE(net.find(0, 900));
+  EXPECT_TRUE(net.find(0, 1001));
 }
 
 }  // namespace

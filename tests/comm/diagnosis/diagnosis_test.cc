@@ -39,7 +39,7 @@ TEST(Diagnosis, NamesTheRankThatHasNotCalled) {
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
   EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) has launched 11 collective operations, this one is the 12th: it has not "
-            "called AllReduce yet");
+            "called AllReduce yet (AllReduce of 8 ncclInt32, sum)");
 }
 
 TEST(Diagnosis, NamesSeveralRanksThatAreLate) {
@@ -49,7 +49,7 @@ TEST(Diagnosis, NamesSeveralRanksThatAreLate) {
   stall.answers[3] = stateOf(RankDoing::Idle, 11);
   EXPECT_EQ(judgeStall(stall).text,
             "rank 0 (host b) and rank 3 (host b) have launched 11 collective operations, this rank 14: "
-            "they have not called AllReduce yet");
+            "they have not called AllReduce yet (AllReduce of 8 ncclInt32, sum)");
 }
 
 TEST(Diagnosis, SaysWhatALateRankDoesInstead) {
@@ -132,8 +132,8 @@ TEST(Diagnosis, AMessageWaitsForItsOtherHalf) {
 
 TEST(Diagnosis, ACallThatConnectsCountsAsTheNextOperation) {
   StallCase stall = inTwelfth();
-  stall.own = stateOf(RankDoing::Connecting, 0);
-  for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 0);
+  stall.own = stateOf(RankDoing::Connecting, 1);
+  for (auto& [rank, state] : stall.answers) state = stateOf(RankDoing::Connecting, 1);
   stall.answers[3] = stateOf(RankDoing::Idle, 0);
   EXPECT_EQ(judgeStall(stall).text,
             "rank 3 (host b) has launched 0 collective operations, this one is the 1st: it has not "
@@ -271,7 +271,7 @@ TEST(Diagnosis, AMessageThatNobodyAskedForIsNotTheOneThatIsWaitedFor) {
   stall.callOf = [](std::uint64_t) { return std::optional(Call{.count = 8, .datatype = ncclInt32, .redOp = ncclSum}); };
   EXPECT_EQ(judgeStall(stall).text,
             "rank 0 (host b) has launched 0 collective operations, this one is the 1st: it has not called AllReduce "
-            "yet (it has been in SendRecv for 2.5 s)");
+            "yet (AllReduce of 8 ncclInt32, sum) (it has been in SendRecv for 2.5 s)");
   stall.own.starves[0] = {0, channelBit(1)};
   EXPECT_EQ(judgeStall(stall).text.find("the network does not carry it"), std::string::npos) << "another channel";
   stall.own.starves[0] = {0, channelBit(0)};

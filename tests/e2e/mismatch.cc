@@ -1,0 +1,361 @@
+// Ranks as threads of one process, or one rank of several, whose calls do not match: cell by cell of a matrix, each
+// with a communicator of its own unless calls are checked before they are launched (TUTTI_CHECK_CALLS), where one goes
+// on through all. Every rank must get an error that names two ranks and both calls.
+//   mismatch threads RANKS...        all cells, by these numbers of ranks
+//   it mismatch left RANKS...           it destroys the communicator instead mismatch process RANK SIZE CELL  one rank
+//   mismatch idle RANKS...           a rank does not call at all, and the others are waited for: reports of stalls name
+//   of one cell
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+#include "cuda_runtime.h"
+#include "nccl.h"
+
+namespace {
+
+constexpr std::size_t kCount = 4096;
+constexpr int kMostRanks = 8;
+constexpr std::size_t kRoom = kCount * kMostRanks;
+constexpr int kFuncs = 5;
+constexpr int kDifferences = 7;
+
+enum Func { AllReduce, Reduce, Broadcast, AllGather, ReduceScatter };
+enum Difference { Count, Type, Operator, Root, Kind, Order, Missing };
+const char* const kFuncNames[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter"};
+const char* const kDifferenceNames[] = {"count", "type", "operator", "root", "kind", "order", "missing"};
+
+struct Made {
+  int func = AllReduce;
+  std::size_t count = kCount;
+  ncclDataType_t type = ncclInt32;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;
+};
+
+struct Cell {
+  int func = 0;
+  int difference = 0;
+  int number = 0;
+  Made right;
+  Made wrong;
+};
+
+bool reduces(int func) {
+  return func != Broadcast && func != AllGather;
+}
+bool hasRoot(int func) {
+  return func == Reduce || func == Broadcast;
+}
+
+std::vector<Cell> allCells() {
+  std::vector<Cell> cells;
+  for (int func = 0; func < kFuncs; ++func) {
+    for (int difference = 0; difference < kDifferences; ++difference) {
+      if ((difference == Operator && !reduces(func)) || (difference == Root && !hasRoot(func))) continue;
+      Cell cell;
+      cell.func = func;
+      cell.difference = difference;
+      cell.number = static_cast<int>(cells.size());
+      cell.right.func = cell.wrong.func = func;
+      if (difference == Count) cell.wrong.count = func % 2 == 0 ? kCount / 2 : 0;
+      if (difference == Type) cell.wrong.type = ncclInt8;
+      if (difference == Operator) cell.wrong.op = ncclMax;
+      if (difference == Root) cell.wrong.root = 1;
+      if (difference == Kind) cell.wrong.func = func == Broadcast ? AllReduce : Broadcast;
+      if (difference == Order || difference == Missing) cell.wrong.func = func == AllReduce ? AllGather : AllReduce;
+      cells.push_back(cell);
+    }
+  }
+  return cells;
+}
+
+std::string textOf(const Made& call) {
+  std::string text = std::string(kFuncNames[call.func]) + " of " + std::to_string(call.count) +
+                     (call.type == ncclInt32 ? " ncclInt32" : " ncclInt8");
+  if (reduces(call.func)) text += call.op == ncclSum ? ", sum" : ", max";
+  if (hasRoot(call.func)) text += ", root " + std::to_string(call.root);
+  return text;
+}
+
+/// What one rank needs, made once for all cells.
+struct Rank {
+  int* in = nullptr;
+  int* out = nullptr;
+  cudaStream_t stream = nullptr;
+};
+
+Rank& rankAt(int rank) {
+  static Rank ranks[kMostRanks];
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  Rank& one = ranks[rank];
+  CHECK(cudaSetDevice(rank), cudaSuccess);
+  if (one.in != nullptr) return one;
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.in), kRoom * sizeof(int)), cudaSuccess);
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.out), kRoom * sizeof(int)), cudaSuccess);
+  CHECK(cudaStreamCreate(&one.stream), cudaSuccess);
+  const std::vector<int> values(kRoom, rank + 1);
+  CHECK(cudaMemcpy(one.in, values.data(), kRoom * sizeof(int), cudaMemcpyHostToDevice), cudaSuccess);
+  return one;
+}
+
+ncclResult_t make(ncclComm_t comm, const Rank& at, const Made& call) {
+  switch (call.func) {
+    case AllReduce:
+      return ncclAllReduce(at.in, at.out, call.count, call.type, call.op, comm, at.stream);
+    case Reduce:
+      return ncclReduce(at.in, at.out, call.count, call.type, call.op, call.root, comm, at.stream);
+    case Broadcast:
+      return ncclBroadcast(at.in, at.out, call.count, call.type, call.root, comm, at.stream);
+    case AllGather:
+      return ncclAllGather(at.in, at.out, call.count, call.type, comm, at.stream);
+    default:
+      return ncclReduceScatter(at.in, at.out, call.count, call.type, call.op, comm, at.stream);
+  }
+}
+
+bool resultIs(const Rank& at, int expected) {
+  std::vector<int> values(kCount);
+  CHECK(cudaStreamSynchronize(at.stream), cudaSuccess);
+  CHECK(cudaMemcpy(values.data(), at.out, kCount * sizeof(int), cudaMemcpyDeviceToHost), cudaSuccess);
+  for (const int value : values) {
+    if (value != expected) return false;
+  }
+  return true;
+}
+bool sumIsRight(const Rank& at, int ranks) {
+  return resultIs(at, ranks * (ranks + 1) / 2);
+}
+
+/// Whether that call may have ended, with a right result, before others have made theirs.
+bool needsNobody(const Rank& at, const Made& call, int rank) {
+  if (call.count == 0) return true;
+  if (call.func == Reduce) return rank != call.root;
+  return call.func == Broadcast && (rank == call.root || call.count < kCount || resultIs(at, call.root + 1));
+}
+
+ncclResult_t awaitError(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
+    CHECK(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return state;
+}
+
+void endIt(ncclComm_t comm) {
+  CHECK(ncclCommAbort(comm), ncclSuccess);
+}
+
+std::atomic<int> failures{0};
+
+void complain(const std::string& where, const std::string& what) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  ++failures;
+  std::printf("failed: %s: %s\n", where.c_str(), what.c_str());
+  std::fflush(stdout);
+}
+
+/// An error that names the rank that differs, another one, and both calls.
+bool isNamed(ncclResult_t result, const std::string& text, int odd, const Cell& cell) {
+  const auto has = [&text](const std::string& part) { return text.find(part) != std::string::npos; };
+  const std::size_t first = text.find("rank ");
+  const bool two = first != std::string::npos && text.find("rank ", first + 5) != std::string::npos;
+  return result == ncclInvalidUsage && has("The calls of two ranks do not match") && two &&
+         has("rank " + std::to_string(odd) + " (host ") && has(textOf(cell.right)) && has(textOf(cell.wrong)) &&
+         has("2nd");
+}
+
+std::string placeOf(const Cell& cell, int rank, int ranks) {
+  return std::string(kFuncNames[cell.func]) + ", " + kDifferenceNames[cell.difference] + ", rank " +
+         std::to_string(rank) + " of " + std::to_string(ranks);
+}
+
+/// The calls of a cell, as far as they succeed.
+ncclResult_t makeCell(ncclComm_t comm, const Rank& at, const Cell& cell, bool odd) {
+  ncclResult_t result = make(comm, at, odd ? cell.wrong : cell.right);
+  const bool more = cell.difference == Order || (cell.difference == Missing && !odd);
+  if (more && result == ncclSuccess) result = make(comm, at, odd ? cell.right : cell.wrong);
+  return result;
+}
+
+/// Found at the latest as the communicator ends: whether this rank was told. Every way to end takes its turn.
+bool unchecked(const Cell& cell, const ncclUniqueId& id, int rank, int ranks) {
+  const Rank& at = rankAt(rank);
+  const int odd = cell.number % 3 == 0 ? 0 : ranks - 1;
+  ncclComm_t comm = nullptr;
+  // Others may be so far ahead that what they differ in is known before this rank has come to it.
+  ncclResult_t result = ncclCommInitRank(&comm, ranks, id, rank);
+  if (result == ncclSuccess) result = make(comm, at, Made{});
+  if (result == ncclSuccess) result = makeCell(comm, at, cell, rank == odd);
+  const int way = cell.number % 8;
+  if (result == ncclSuccess && way == 1) result = awaitError(comm);
+  if (result == ncclSuccess && way % 2 == 0) result = ncclCommFinalize(comm);
+  const bool ended = result == ncclSuccess;
+  if (ended) result = ncclCommDestroy(comm);
+  const std::string text = ncclGetLastError(ended ? nullptr : comm);
+  const bool named = isNamed(result, text, odd, cell);
+  const bool early = result == ncclSuccess && needsNobody(at, rank == odd ? cell.wrong : cell.right, rank);
+  if (!named && !early) complain(placeOf(cell, rank, ranks), std::to_string(result) + ": " + text);
+  if (!ended && comm != nullptr) endIt(comm);
+  return named;
+}
+
+/// Refused by all ranks alike, before anything runs; then the communicator goes on.
+void checked(ncclComm_t comm, const Cell& cell, int rank, int ranks) {
+  const Rank& at = rankAt(rank);
+  const int odd = cell.number % 3 == 0 ? 0 : ranks - 1;
+  const int times = cell.difference == Order ? 2 : 1;
+  for (int time = 0; time < times; ++time) {
+    const ncclResult_t result = make(comm, at, (rank == odd) == (time == 0) ? cell.wrong : cell.right);
+    const std::string text = ncclGetLastError(comm);
+    if (!isNamed(result, text, odd, cell))
+      complain(placeOf(cell, rank, ranks) + ", checked", std::to_string(result) + ": " + text);
+  }
+}
+
+void onThreads(int ranks, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+ncclUniqueId newId() {
+  ncclUniqueId id;
+  CHECK(ncclGetUniqueId(&id), ncclSuccess);
+  return id;
+}
+
+bool mustCheck() {
+  const char* const given = std::getenv("TUTTI_CHECK_CALLS");
+  return given != nullptr && std::string(given) == "1";
+}
+
+void matrix(int ranks) {
+  const std::vector<Cell> cells = allCells();
+  if (!mustCheck()) {
+    for (const Cell& cell : cells) {
+      const ncclUniqueId id = newId();
+      std::atomic<int> named{0};
+      onThreads(ranks, [&](int rank) { named += unchecked(cell, id, rank, ranks) ? 1 : 0; });
+      if (named == 0) complain(placeOf(cell, 0, ranks), "no rank was told");
+    }
+  } else {
+    const ncclUniqueId id = newId();
+    onThreads(ranks, [&](int rank) {
+      const Rank& at = rankAt(rank);
+      ncclComm_t comm = nullptr;
+      CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+      CHECK(make(comm, at, Made{}), ncclSuccess);
+      for (const Cell& cell : cells) checked(comm, cell, rank, ranks);
+      CHECK(make(comm, at, Made{}), ncclSuccess);
+      if (!sumIsRight(at, ranks)) complain("after all refusals", "a wrong sum");
+      CHECK(ncclCommDestroy(comm), ncclSuccess);
+    });
+  }
+  std::printf("%zu cells of %d ranks\n", cells.size(), ranks);
+}
+
+Cell missedCall(int func) {
+  Cell cell;
+  cell.func = cell.right.func = func;
+  cell.difference = Missing;
+  cell.right.root = func == Broadcast ? 1 : 0;  // rank 0 waits for others
+  return cell;
+}
+
+/// The last rank destroys the communicator where all others make one more call.
+void left(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
+  const Rank& at = rankAt(rank);
+  if (rank == ranks - 1) {
+    if (!sumIsRight(at, ranks)) complain(placeOf(cell, rank, ranks), "a wrong sum");
+    ncclCommDestroy(comm);
+    return;
+  }
+  ncclResult_t result = make(comm, at, cell.right);
+  if (result == ncclSuccess) result = ncclCommFinalize(comm);
+  const std::string text = ncclGetLastError(comm);
+  const bool named = result == ncclInvalidUsage && text.find(textOf(cell.right)) != std::string::npos &&
+                     text.find("rank " + std::to_string(ranks - 1) + " (host ") != std::string::npos;
+  const bool early = result == ncclSuccess && needsNobody(at, cell.right, rank);
+  if (!named && !early) complain(placeOf(cell, rank, ranks), std::to_string(result) + ": " + text);
+  if (early) {
+    ncclCommDestroy(comm);
+  } else {
+    endIt(comm);
+  }
+}
+
+/// It stays, and makes no call: nothing ends, and reports of stalls name it.
+void idle(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
+  if (rank == ranks - 1) return std::this_thread::sleep_for(std::chrono::seconds(60));
+  Rank own = rankAt(rank);
+  CHECK(cudaStreamCreate(&own.stream), cudaSuccess);
+  CHECK(make(comm, own, cell.right), ncclSuccess);
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+}
+
+/// The rank has made one call, and then ends the cell as `body` does.
+void afterOneCall(const ncclUniqueId& id, int rank, int ranks, const std::function<void(ncclComm_t)>& body) {
+  const Rank& at = rankAt(rank);
+  ncclComm_t comm = nullptr;
+  CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+  CHECK(make(comm, at, Made{}), ncclSuccess);
+  body(comm);
+}
+
+void missing(int ranks, bool leaves) {
+  std::vector<ncclUniqueId> ids;
+  for (int func = 0; func < kFuncs; ++func) ids.push_back(newId());
+  if (leaves) {
+    for (int func = 0; func < kFuncs; ++func) {
+      onThreads(ranks, [&](int rank) {
+        afterOneCall(ids[static_cast<std::size_t>(func)], rank, ranks,
+                     [&](ncclComm_t comm) { left(missedCall(func), rank, ranks, comm); });
+      });
+    }
+  } else {  // all at once, for each takes seconds
+    onThreads(kFuncs * ranks, [&](int thread) {
+      const int func = thread % kFuncs;
+      const int rank = thread / kFuncs;
+      afterOneCall(ids[static_cast<std::size_t>(func)], rank, ranks,
+                   [&](ncclComm_t comm) { idle(missedCall(func), rank, ranks, comm); });
+    });
+  }
+  std::printf("%d cells of %d ranks\n", kFuncs, ranks);
+}
+
+void process(int rank, int ranks, int number) {
+  const Cell cell = allCells().at(static_cast<std::size_t>(number));
+  ncclUniqueId id;
+  CHECK(ncclGetUniqueId(&id), ncclSuccess);  // NCCL_COMM_ID says where they meet
+  unchecked(cell, id, rank, ranks);
+  std::printf("1 cell of %d ranks\n", ranks);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "process" && argc == 5) {
+    process(std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]));
+  } else {
+    for (int i = 2; i < argc; ++i) {
+      const int ranks = std::atoi(argv[i]);
+      if (what == "threads") matrix(ranks);
+      if (what == "idle" || what == "left") missing(ranks, what == "left");
+    }
+  }
+  std::printf("%s\n", failures == 0 ? "all named" : "not all named");
+  return failures == 0 ? 0 : 1;
+}
