@@ -6,6 +6,7 @@
 //   mismatch idle RANKS...           a rank does not call at all, and the others are waited for: reports of stalls name
 //   of one cell
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -335,6 +336,52 @@ void missing(int ranks, bool leaves) {
   std::printf("%d cells of %d ranks\n", kFuncs, ranks);
 }
 
+/// The first and the last rank exchange messages, one of which has two lengths: both hear of it, whether the shorter
+/// end is the sender's or the receiver's, and whether anybody waits for that.
+void messages(int ranks) {
+  struct Lengths {
+    std::size_t sent, received;
+    ncclDataType_t type;  // of the receive; the send is of ncclInt32
+  };
+  const Lengths all[] = {{4096, 2048, ncclInt32}, {64, 4096, ncclInt32}, {4096, 4096, ncclInt8}, {64, 0, ncclInt32}};
+  for (const Lengths& lengths : all) {
+    const ncclUniqueId id = newId();
+    std::barrier together(ranks);
+    onThreads(ranks, [&](int rank) {
+      const Rank& at = rankAt(rank);
+      ncclComm_t comm = nullptr;
+      CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+      together.arrive_and_wait();
+      ncclResult_t result = ncclSuccess;
+      if (rank == 0) result = ncclSend(at.in, 16, ncclInt32, ranks - 1, comm, at.stream);
+      if (rank == ranks - 1) result = ncclRecv(at.out, 64, ncclInt8, 0, comm, at.stream);
+      if (result != ncclSuccess) complain("messages", "the first of them fails");
+      if (rank == 0) result = ncclSend(at.in, lengths.sent, ncclInt32, ranks - 1, comm, at.stream);
+      if (rank == ranks - 1) result = ncclRecv(at.out, lengths.received, lengths.type, 0, comm, at.stream);
+      together.arrive_and_wait();  // all calls are made
+      if (result == ncclSuccess) result = ncclCommFinalize(comm);
+      const std::string text = ncclGetLastError(comm);
+      const std::string type = lengths.type == ncclInt32 ? " ncclInt32" : " ncclInt8";
+      const auto has = [&text](const std::string& part) { return text.find(part) != std::string::npos; };
+      const bool named = result == ncclInvalidUsage && has("The messages of two ranks do not match. rank 0 (host ") &&
+                         has(" sends " + std::to_string(lengths.sent) + " ncclInt32 as its 2nd message to rank ") &&
+                         has("; rank " + std::to_string(ranks - 1) + " (host ") &&
+                         has(" receives " + std::to_string(lengths.received) + type + " as its 2nd from rank 0");
+      const bool concerned = rank == 0 || rank == ranks - 1;
+      if (concerned && !named)
+        complain("messages, rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ", " +
+                     std::to_string(lengths.sent),
+                 std::to_string(result) + ": " + text);
+      if (result == ncclSuccess) {
+        ncclCommDestroy(comm);
+      } else {
+        endIt(comm);
+      }
+    });
+  }
+  std::printf("%zu messages between %d ranks\n", std::size(all), ranks);
+}
+
 void process(int rank, int ranks, int number) {
   const Cell cell = allCells().at(static_cast<std::size_t>(number));
   ncclUniqueId id;
@@ -353,6 +400,7 @@ int main(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) {
       const int ranks = std::atoi(argv[i]);
       if (what == "threads") matrix(ranks);
+      if (what == "messages") messages(ranks);
       if (what == "idle" || what == "left") missing(ranks, what == "left");
     }
   }

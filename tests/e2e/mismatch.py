@@ -46,6 +46,12 @@ def a_rank_that_does_not_call_is_named_by_a_report_of_a_stall():
             waiting.close()
 
 
+def messages_of_two_lengths_are_named():
+    for way, settings in WAYS.items():
+        said = run(8, MISMATCH, "messages", 2, 4, TUTTI_STALL_SEC=5, **settings)
+        check("4 messages between 4 ranks" in said and "all named" in said, f"{way}: {said}")
+
+
 def processes_name_one_another():
     for cell, size, way in ((0, 2, "P2P"), (9, 4, "SHM"), (17, 2, "TCP"), (26, 4, "TCP")):
         address = f"127.0.0.1:{free_port()}"
@@ -62,4 +68,4 @@ def processes_name_one_another():
 if __name__ == "__main__":
     main(every_difference_is_named, every_difference_is_named_before_anything_is_launched,
          a_rank_that_leaves_without_a_call_is_named, a_rank_that_does_not_call_is_named_by_a_report_of_a_stall,
-         processes_name_one_another)
+         messages_of_two_lengths_are_named, processes_name_one_another)

@@ -66,8 +66,8 @@ void ConnectionLoop::turn(std::vector<Poller::Event>& events) {
   tellSuspicions();
   tellSilence();
   if (s_.stopping || s_.exiting) changed_.notify_all();
+  tellStates(lock);  // first: what a rank says before it fails may be why
   tellOwner(lock);
-  tellStates(lock);
   tellDepartures(lock);
   mendTree(lock);
 }

@@ -25,8 +25,9 @@ bool covers(const CallWord& said, std::uint64_t calls) {
 
 bool CallExchange::hear(int rank, std::span<const std::byte> said) {
   const std::optional<CallWord> word = wordFrom(said);
-  if (!word) return false;
   const std::lock_guard lock(mutex_);
+  if (!word) return messages_.hear(rank, said, told_);
+  told_ = told_ || word->kind == CallWord::Kind::Verdict;
   heard_.emplace_back(rank, *word);
   return true;
 }
@@ -42,7 +43,8 @@ bool CallExchange::comparedBefore(Time now, int self) const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t own = log_.count();
   const std::optional<Time>& since = self == 0 ? saidAt_ : verifiedAt_;
-  return (self == 0 ? said_.count : verified_) >= own && since && now - *since >= kObjection;
+  const bool calls = (self == 0 ? said_.count : verified_) >= own && since && now - *since >= kObjection;
+  return (own == 0 || calls) && messages_.settled();
 }
 
 bool CallExchange::answered(const Peers& peers) const {
@@ -51,7 +53,12 @@ bool CallExchange::answered(const Peers& peers) const {
 }
 
 bool CallExchange::answeredLocked(const Peers& peers) const {
-  for (int rank = 0; rank < peers.nRanks; ++rank) {
+  const auto gone = [this](int rank) {
+    const auto known = known_.find(rank);
+    return known != known_.end() && known->second.gone;
+  };
+  if (!messages_.answered(gone)) return false;
+  for (int rank = 0; asked_ > 0 && rank < peers.nRanks; ++rank) {
     if (rank == peers.self) continue;
     const auto known = known_.find(rank);
     if (known == known_.end()) return false;
@@ -69,13 +76,14 @@ void CallExchange::askAll(Time now, const Peers& peers) {
 void CallExchange::askAllLocked(Time now, const Peers& peers) {
   asked_ = log_.count();
   ++question_;
-  if (!answeredLocked(peers) || !covers(said_, asked_)) say(asked_, CallWord::Kind::Ask, now, peers);
+  if (asked_ > 0 && (!answeredLocked(peers) || !covers(said_, asked_))) say(asked_, CallWord::Kind::Ask, now, peers);
+  messages_.ask(selfOf(peers));
 }
 
 bool CallExchange::suspect(Status why, std::string text) {
   const std::lock_guard lock(mutex_);
-  if (differ_) return true;  // the communicator fails for that
-  if (!watched_ || log_.count() == 0) return false;
+  if (differ_ || (told_ && watched_)) return true;  // the communicator fails for that
+  if (!watched_ || (log_.count() == 0 && messages_.settled())) return false;
   if (!suspicion_) suspicion_ = {why, std::move(text), std::nullopt};
   return true;
 }
@@ -83,6 +91,11 @@ bool CallExchange::suspect(Status why, std::string text) {
 void CallExchange::watched(bool is) {
   const std::lock_guard lock(mutex_);
   watched_ = is;
+}
+
+bool CallExchange::failing() const {
+  const std::lock_guard lock(mutex_);
+  return differ_ || (told_ && watched_);
 }
 
 bool CallExchange::differ() const {
@@ -141,8 +154,7 @@ std::optional<CallExchange::Finding> CallExchange::take(const Heard& heard, Time
   if (word.kind == CallWord::Kind::Verdict) {
     if (word.to < 0 || word.to >= peers.nRanks) return std::nullopt;
     differ_ = true;
-    return Finding{Status(ncclInvalidUsage), verdictText({peers.describe(rank), peers.describe(word.to)}, word), true,
-                   true};
+    return Finding{Status(ncclInvalidUsage), verdictText({peers.describe(rank), peers.describe(word.to)}, word)};
   }
   const bool toThis = word.to == peers.self;
   if (word.kind == CallWord::Kind::Ask) answer(heard, now, peers);
@@ -219,6 +231,13 @@ std::optional<CallExchange::Finding> CallExchange::search(Time now, const Peers&
   return found(lostVerdict(search_->rank, search_->number), peers);
 }
 
+std::optional<CallExchange::Finding> CallExchange::compareMessages(Time now, const Peers& peers) {
+  auto result = messages_.tick(now, selfOf(peers));
+  if (!result) return std::nullopt;
+  differ_ = true;
+  return Finding{Status(ncclInvalidUsage), std::move(*result)};
+}
+
 std::optional<CallExchange::Finding> CallExchange::settleSuspicion(Time now, const Peers& peers) {
   if (!suspicion_) return std::nullopt;
   if (!suspicion_->since) {
@@ -239,6 +258,7 @@ std::optional<CallExchange::Finding> CallExchange::tick(Time now, const Peers& p
     if (auto result = take(one, now, peers)) return result;
   }
   if (auto result = settleLate(now, peers)) return result;
+  if (auto result = compareMessages(now, peers)) return result;
   if (auto result = search(now, peers)) return result;
   if (auto result = settleSuspicion(now, peers)) return result;
   if (peers.self == 0 && log_.count() > said_.count && (!saidAt_ || now - *saidAt_ >= kBetweenWords))

@@ -1,4 +1,5 @@
-// Ranks compare the collectives that they have called, in the background and as they leave.
+// Ranks compare the collectives that they have called, and the messages between them, in the background and as they
+// leave.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "comm/diagnosis/call_log.h"
 #include "comm/diagnosis/call_words.h"
+#include "comm/diagnosis/message_exchange.h"
 
 namespace tutti::comm {
 
@@ -36,11 +38,11 @@ class CallExchange {
     Status why;
     std::string text;
     bool differ = true;  ///< calls do; else: they do not, and suspect() had another cause
-    bool told = false;   ///< another rank has told all of it
   };
 
   CallLog& log() { return log_; }
   const CallLog& log() const { return log_; }
+  MessageLog& messages() { return messages_.log(); }
 
   /// Takes what another rank says of its calls, and only that.
   bool hear(int rank, std::span<const std::byte> said);
@@ -49,8 +51,8 @@ class CallExchange {
   /// Says and compares what is due.
   std::optional<Finding> tick(Time now, const Peers& peers);
 
-  /// Whether all calls of this rank are among those that rank 0 has said so long ago that whoever has made others would
-  /// have been heard of.
+  /// Whether all messages of this rank were compared, and all its calls are among those that rank 0 has said so long
+  /// ago that whoever has made others would have been heard of.
   bool comparedBefore(Time now, int self) const;
   /// Everybody else hears what this rank has called, and is to say what it has.
   void askAll(Time now, const Peers& peers);
@@ -64,6 +66,9 @@ class CallExchange {
   void watched(bool is);
   /// Whether calls were found to differ.
   bool differ() const;
+  /// The same, or another rank has said so: the communicator is about to fail for that, if tick() is called. What is
+  /// heard from now on comes of it.
+  bool failing() const;
 
  private:
   struct Search {
@@ -83,10 +88,14 @@ class CallExchange {
   };
   using Heard = std::pair<int, CallWord>;
 
+  MessageExchange::Self selfOf(const Peers& peers) const {
+    return {peers.self, peers.nRanks, peers.say, peers.describe};
+  }
   std::optional<Finding> take(const Heard& heard, Time now, const Peers& peers);
   std::optional<Finding> found(const CallWord& verdict, const Peers& peers);
   std::optional<Finding> settleLate(Time now, const Peers& peers);
   std::optional<Finding> search(Time now, const Peers& peers);
+  std::optional<Finding> compareMessages(Time now, const Peers& peers);
   std::optional<Finding> settleSuspicion(Time now, const Peers& peers);
   void answer(const Heard& asked, Time now, const Peers& peers);
   void tellAll(const Peers& peers) const;
@@ -96,6 +105,7 @@ class CallExchange {
 
   CallLog log_;
   mutable std::mutex mutex_;
+  MessageExchange messages_;
   std::vector<Heard> heard_;
   std::map<int, Known> known_;
   std::map<int, CallWord> ahead_;                     ///< of ranks that had called more than this one
@@ -113,6 +123,7 @@ class CallExchange {
   std::optional<Suspicion> suspicion_;
   bool watched_ = false;
   bool differ_ = false;
+  bool told_ = false;  ///< that they do
 };
 
 }  // namespace tutti::comm

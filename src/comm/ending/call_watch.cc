@@ -40,15 +40,14 @@ Status failFor(ncclComm& comm, const CallExchange::Finding& finding) {
     return finding.why;
   }
   const Status why = fail(finding.why.code(), "{}", finding.text);
-  if (!finding.told) announceFailure(comm, why, finding.text, Fault::Other);
+  announceFailure(comm, why, finding.text, Fault::Other);  // whoever hears of nothing but an abort knows why
   comm.abort.raise(why, finding.text, finding.text);
   return why;
 }
 
-/// Whether it has made calls of which nobody may have said that others differ.
+/// Whether it has made calls of which somebody may have to say that others differ.
 bool isToCompare(const ncclComm& comm) {
-  return comm.identity.nRanks > 1 && comm.calls->log().count() > 0 &&
-         !comm.calls->comparedBefore(SteadyClock::now(), comm.identity.rank);
+  return comm.identity.nRanks > 1 && !comm.calls->comparedBefore(SteadyClock::now(), comm.identity.rank);
 }
 
 /// Compares what has been heard.
@@ -75,7 +74,6 @@ Status settleCalls(ncclComm& comm) {
   if (!isToCompare(comm)) return mismatchOf(comm);
   const CallExchange::Peers peers = peersOf(comm);
   TRY(compareHeard(comm, peers));
-  if (comm.calls->answered(peers)) return mismatchOf(comm);
   comm.calls->askAll(SteadyClock::now(), peers);
   lookAtKernels();  // it takes what those have said who have left
   const Deadline deadline = Deadline::in(kAnswers);

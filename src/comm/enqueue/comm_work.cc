@@ -64,8 +64,9 @@ class Connecting {
 
 /// What lasts from one group to the next.
 struct CommWork::Kept {
-  std::vector<Op> ops;      ///< that move something
-  std::vector<Call> calls;  ///< all collectives, as ranks compare them
+  std::vector<Op> ops;            ///< that move something
+  std::vector<Call> calls;        ///< all collectives, as ranks compare them
+  std::vector<Message> messages;  ///< the same of Send and Recv
   Planner planner;
   Plan plan;
   std::vector<LinkRequest> missing;
@@ -81,8 +82,10 @@ void CommWork::begin(ncclComm& comm) {
   comm_ = &comm;
   kept_->ops.clear();
   kept_->calls.clear();
+  kept_->messages.clear();
   if (kept_->ops.capacity() > kOpsKept) kept_->ops.shrink_to_fit();
   if (kept_->calls.capacity() > kOpsKept) kept_->calls.shrink_to_fit();
+  if (kept_->messages.capacity() > kOpsKept) kept_->messages.shrink_to_fit();
   kept_->missing.clear();
   kept_->noted = false;
   kept_->launches.clear();
@@ -90,6 +93,9 @@ void CommWork::begin(ncclComm& comm) {
 
 void CommWork::add(const Op& op) {
   if (const std::optional<Call> call = callOf(op)) kept_->calls.push_back(*call);
+  if (const auto message = messageOf(op); message && message->peer != comm_->identity.rank) {
+    kept_->messages.push_back(*message);
+  }
   if (op.count > 0 || isPointToPoint(op.func)) kept_->ops.push_back(op);
 }
 
@@ -195,11 +201,12 @@ Status CommWork::launch(void* groupEvent) {
 
 /// What graphs replay, and when, nobody knows: it has no place among the other calls.
 void CommWork::noteCalls(bool captured) {
-  if (kept_->noted || kept_->calls.empty() || comm_->identity.nRanks == 1) return;
-  CallLog& log = comm_->calls->log();
+  if (kept_->noted || comm_->identity.nRanks == 1) return;
   kept_->noted = true;
-  if (captured) return log.addCaptured(kept_->calls);
-  log.add(kept_->calls);
+  CallLog& log = comm_->calls->log();
+  if (!kept_->calls.empty()) captured ? log.addCaptured(kept_->calls) : log.add(kept_->calls);
+  MessageLog& messages = comm_->calls->messages();
+  if (!kept_->messages.empty()) captured ? messages.giveUp() : messages.add(kept_->messages);
 }
 
 /// Others may wait for them, or find that they call something else. What is wrong with the streams the launch will say.
@@ -209,7 +216,9 @@ void CommWork::noteWaiting() {
 }
 
 void CommWork::forgetCalls() {
-  if (std::exchange(kept_->noted, false)) comm_->calls->log().takeBack(kept_->calls.size());
+  if (!std::exchange(kept_->noted, false)) return;
+  comm_->calls->log().takeBack(kept_->calls.size());
+  if (!kept_->messages.empty()) comm_->calls->messages().giveUp();
 }
 
 Result<bool> CommWork::captured() const {

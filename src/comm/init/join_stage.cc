@@ -28,6 +28,7 @@ namespace {
 /// failure it is; this rank, which only hears of it, comes last.
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   if (comm.abort.raised() && comm.progress.ending.load()) return;
+  if (comm.calls->failing()) return;  // what peers do about that is no cause
   const bool own = lost.rank == comm.identity.rank;
   const ncclResult_t code = own || concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError published;  // by who raises it
