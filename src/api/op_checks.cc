@@ -57,6 +57,8 @@ ncclResult_t run(std::string_view function, ncclComm_t comm, const comm::Op& op,
     TRY(checkOp(comm, op));
     comm::Op whole = op;
     if (config != nullptr) TRY(comm::applyCallConfig(*comm, *config, function.substr(4), whole));
+    const bool message = op.func == comm::ApiFunc::Send || op.func == comm::ApiFunc::Recv;
+    if (op.count == 0 && !message) return comm::Progress::Done;
     return comm::enqueue(*comm, whole);
   });
 }

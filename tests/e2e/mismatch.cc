@@ -1,10 +1,11 @@
 // Ranks as threads of one process, or one rank of several, whose calls do not match: cell by cell of a matrix, each
 // with a communicator of its own unless calls are checked before they are launched (TUTTI_CHECK_CALLS), where one goes
 // on through all. Every rank must get an error that names two ranks and both calls.
-//   mismatch threads RANKS...        all cells, by these numbers of ranks
-//   it mismatch left RANKS...           it destroys the communicator instead mismatch process RANK SIZE CELL  one rank
-//   mismatch idle RANKS...           a rank does not call at all, and the others are waited for: reports of stalls name
-//   of one cell
+//   mismatch threads RANKS...           all cells, by these numbers of ranks
+//   mismatch idle RANKS...              a rank does not make a call, and the others wait: reports of stalls name it
+//   mismatch left RANKS...              it destroys the communicator instead
+//   mismatch messages RANKS...          messages with another length on their two ends
+//   mismatch process RANK SIZE CELL     one rank of one cell
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -66,7 +67,7 @@ std::vector<Cell> allCells() {
       cell.difference = difference;
       cell.number = static_cast<int>(cells.size());
       cell.right.func = cell.wrong.func = func;
-      if (difference == Count) cell.wrong.count = func % 2 == 0 ? kCount / 2 : 0;
+      if (difference == Count) cell.wrong.count = func % 2 == 0 ? kCount / 2 : 1;
       if (difference == Type) cell.wrong.type = ncclInt8;
       if (difference == Operator) cell.wrong.op = ncclMax;
       if (difference == Root) cell.wrong.root = 1;
@@ -138,7 +139,6 @@ bool sumIsRight(const Rank& at, int ranks) {
 
 /// Whether that call may have ended, with a right result, before others have made theirs.
 bool needsNobody(const Rank& at, const Made& call, int rank) {
-  if (call.count == 0) return true;
   if (call.func == Reduce) return rank != call.root;
   return call.func == Broadcast && (rank == call.root || call.count < kCount || resultIs(at, call.root + 1));
 }

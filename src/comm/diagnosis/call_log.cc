@@ -46,7 +46,7 @@ std::string_view opText(std::uint8_t redOp) {
 }  // namespace
 
 std::optional<Call> callOf(const Op& op) {
-  if (isPointToPoint(op.func)) return std::nullopt;
+  if (isPointToPoint(op.func) || op.count == 0) return std::nullopt;
   Call call;
   call.count = op.count;
   call.func = op.func;

@@ -26,7 +26,8 @@ struct Call {
 };
 static_assert(sizeof(Call) == 16);
 
-/// Of Send and Recv there is none: they have two ranks only.
+/// Of Send and Recv there is none: they have two ranks only; nor of a collective without elements, which does nothing,
+/// and which a rank may as well leave out.
 std::optional<Call> callOf(const Op& op);
 /// Whether two ranks that call these call the same. What only moves bytes may be of any type: its bytes count.
 bool sameCall(const Call& a, const Call& b);

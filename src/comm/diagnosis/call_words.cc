@@ -32,8 +32,10 @@ std::string remedy(const TwoRanks& ranks, const CallWord& verdict) {
   const bool theyMissOne = same(of(verdict, kOwnNext), theirs);
   const bool weMissOne = same(ours, of(verdict, kOtherNext));
   if (theyMissOne && weMissOne) return "They make both calls, in different order";
-  if (theyMissOne) return fmt::format("It seems that {} does not call {}", ranks.other, describeCall(ours));
-  if (weMissOne) return fmt::format("It seems that {} does not call {}", ranks.own, describeCall(theirs));
+  // A call without elements is none (callOf()).
+  constexpr const char* kMissed = "It seems that {} does not call {}, or without elements";
+  if (theyMissOne) return fmt::format(kMissed, ranks.other, describeCall(ours));
+  if (weMissOne) return fmt::format(kMissed, ranks.own, describeCall(theirs));
   if (ours.func != theirs.func)
     return "Look for a call that only some ranks make, or that they make in different order";
   if (ours.root != theirs.root) return "All ranks must name the same root";

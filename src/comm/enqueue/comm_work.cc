@@ -64,8 +64,8 @@ class Connecting {
 
 /// What lasts from one group to the next.
 struct CommWork::Kept {
-  std::vector<Op> ops;            ///< that move something
-  std::vector<Call> calls;        ///< all collectives, as ranks compare them
+  std::vector<Op> ops;
+  std::vector<Call> calls;        ///< the collectives, as ranks compare them
   std::vector<Message> messages;  ///< the same of Send and Recv
   Planner planner;
   Plan plan;
@@ -96,7 +96,7 @@ void CommWork::add(const Op& op) {
   if (const auto message = messageOf(op); message && message->peer != comm_->identity.rank) {
     kept_->messages.push_back(*message);
   }
-  if (op.count > 0 || isPointToPoint(op.func)) kept_->ops.push_back(op);
+  kept_->ops.push_back(op);
 }
 
 bool CommWork::launches() const {
@@ -114,10 +114,6 @@ const Plan& CommWork::planned() const {
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
   TRY(checkMayGoOn());
-  if (kept_->ops.empty()) {
-    kept_->plan.clear();
-    return {};
-  }
   const CommParts& parts = comm_->parts;
   if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
   const std::uint64_t begin = trace::on() ? trace::now() : 0;
@@ -129,7 +125,7 @@ Status CommWork::plan() {
 }
 
 Status CommWork::checkMayGoOn() const {
-  return kept_->ops.empty() ? Status() : checkNotRevoked(*comm_, apiFuncName(kept_->ops.front().func));
+  return checkNotRevoked(*comm_, apiFuncName(kept_->ops.front().func));
 }
 
 Status CommWork::connect() {

@@ -23,7 +23,6 @@ class CommWork {
 
   /// Forgets what was there before.
   void begin(ncclComm& comm);
-  /// A collective without elements is a call as well, of which nothing comes.
   void add(const Op& op);
 
   /// Plans, and finds the connections that the plan uses and that are not open yet. From here on nobody frees the

@@ -78,7 +78,7 @@ GroupEvent& groupEvent() {
   return threadGroup().work.event;
 }
 
-Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent* event) {
+Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent& event) {
   ThreadGroup& group = threadGroup();
   if (group.depth > 0) {
     TRY(group.work.add(comm, op));
@@ -86,7 +86,7 @@ Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent* event) {
   }
   TakenWork work(group);
   TRY(work->add(comm, op));
-  if (event != nullptr) event->stop();
+  event.stop();
   work->event.endBegins();
   return runGroup(*work);
 }

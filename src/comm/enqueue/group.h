@@ -39,7 +39,7 @@ GroupWork* openGroup();
 
 /// Into the open group; where there is none, the operation is a group of its own and carried out at once. Pending: the
 /// communicator is non-blocking and works on it in the background. `event` stops before anything is carried out.
-Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent* event);
+Result<Progress> addToGroup(ncclComm& comm, const Op& op, CallEvent& event);
 
 /// What profilers are told of the calling thread's group, which is open or about to be.
 GroupEvent& groupEvent();

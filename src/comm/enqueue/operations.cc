@@ -112,7 +112,7 @@ Result<Progress> collect(ncclComm& comm, Op& op, CallEvent& event) {
     TRY(checkFp8(comm, op));
   }
   comm.tally->called(op, comm.identity.nRanks);
-  if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op, &event);
+  if (comm.identity.nRanks > 1 || isPointToPoint(op.func)) return addToGroup(comm, op, event);
   TRY(runAlone(comm, op));
   return Progress::Done;
 }
@@ -124,13 +124,10 @@ Result<Progress> enqueue(ncclComm& comm, Op op) {
     return fail(ncclInvalidArgument, "{} : the communicator was finalized; only ncclCommDestroy may follow",
                 apiFuncName(op.func));
   }
-  if (op.count == 0 && !isPointToPoint(op.func)) {
-    // Others may call it with elements.
-    return comm.identity.nRanks > 1 ? addToGroup(comm, op, nullptr) : Progress::Done;
-  }
   TRY(comm.lostPeer->need());
   logCall(comm, op);
   if (trace::on()) traceOp(comm, op);
+  if (op.count == 0 && !isPointToPoint(op.func)) return Progress::Done;
   CallEvent event(comm, op, groupEvent(), std::max(1, groupDepth()));
   const Result<Progress> result = collect(comm, op, event);
   event.stop();

@@ -79,6 +79,15 @@ TEST(CallLog, TakesBackCallsThatWereNotMade) {
   EXPECT_EQ(log.hashAt(1), hashWith(0, sum(8)));
 }
 
+TEST(CallLog, HasNoCallWithoutElements) {
+  Op op;
+  op.func = ApiFunc::AllReduce;
+  op.count = 0;
+  EXPECT_FALSE(callOf(op));
+  op.count = 1;
+  EXPECT_TRUE(callOf(op));
+}
+
 TEST(Calls, ThatOnlyMoveBytesAreAlikeByTheirBytes) {
   const Call words{.count = 4, .root = 1, .func = ApiFunc::Broadcast, .datatype = ncclInt32};
   const Call bytes{.count = 16, .root = 1, .func = ApiFunc::Broadcast, .datatype = ncclInt8};
@@ -146,7 +155,7 @@ TEST(CallExchange, NamesBothCallsAndGuessesTheCause) {
       net.tick(1, 1),
       "The calls of two ranks do not match. rank 1 is in its 2nd collective of this communicator, AllReduce of 8 "
       "ncclInt32, sum; rank 0 is in its 2nd, AllGather of 5 ncclInt8. It seems that rank 1 does not call AllGather "
-      "of 5 ncclInt8");
+      "of 5 ncclInt8, or without elements");
 }
 
 TEST(CallExchange, SaysNothingWhileNothingIsCalledAndOnceASecondElse) {
