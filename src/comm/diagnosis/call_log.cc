@@ -104,10 +104,10 @@ std::uint64_t CallLog::captured() const {
   return captured_;
 }
 
-void CallLog::takeBack(std::size_t n) {
+void CallLog::giveUp(std::size_t n) {
   const std::lock_guard lock(mutex_);
   count_ -= std::min<std::uint64_t>(n, count_);
-  hash_ = keeps(count_) ? ring_[count_ % kKept].hash : 0;
+  givenUp_ = true;
 }
 
 void CallLog::begin(std::span<const Call> calls) {
@@ -128,13 +128,22 @@ std::optional<Call> CallLog::atOrBegun(std::uint64_t n) const {
 
 std::uint64_t CallLog::count() const {
   const std::lock_guard lock(mutex_);
+  return givenUp_ ? 0 : count_;
+}
+
+std::uint64_t CallLog::called() const {
+  const std::lock_guard lock(mutex_);
   return count_;
+}
+
+std::optional<std::uint64_t> CallLog::hashAtLocked(std::uint64_t n) const {
+  if (n == 0) return 0;
+  return keeps(n) ? std::optional(ring_[n % kKept].hash) : std::nullopt;
 }
 
 std::optional<std::uint64_t> CallLog::hashAt(std::uint64_t n) const {
   const std::lock_guard lock(mutex_);
-  if (n == 0) return 0;
-  return keeps(n) ? std::optional(ring_[n % kKept].hash) : std::nullopt;
+  return hashAtLocked(n);
 }
 
 std::optional<Call> CallLog::at(std::uint64_t n) const {
@@ -145,6 +154,17 @@ std::optional<Call> CallLog::at(std::uint64_t n) const {
 std::string CallLog::describe(std::uint64_t n) const {
   const std::optional<Call> call = at(n);
   return call ? describeCall(*call) : std::string();
+}
+
+std::optional<CallLog::Run> CallLog::copyUpTo(std::uint64_t n, std::span<Call> to) const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t first = n + 1;
+  while (n - first + 1 < to.size() && keeps(first - 1) && hashAtLocked(first - 2)) --first;
+  const std::optional<std::uint64_t> before = hashAtLocked(first - 1);
+  if (!before) return std::nullopt;
+  Run run{captured_, *before, 0};
+  for (std::uint64_t i = first; i <= n; ++i) to[run.n++] = ring_[i % kKept].call;
+  return run;
 }
 
 }  // namespace tutti::comm

@@ -42,15 +42,25 @@ std::uint64_t hashWith(std::uint64_t before, const Call& call);
 class CallLog {
  public:
   static constexpr std::size_t kKept = 1024;
+  /// Some calls that follow one another, and hashes of the others, all as they were at one moment.
+  struct Run {
+    std::uint64_t captured = 0;  ///< of those that went into graphs
+    std::uint64_t before = 0;    ///< of the calls before the first one
+    std::size_t n = 0;
+  };
 
   void add(std::span<const Call> calls);
   void add(const Call& call) { add(std::span(&call, 1)); }
   /// The same of calls that go into a graph: they have no number.
   void addCaptured(std::span<const Call> calls);
-  /// The last `n` calls were not made after all; no more than kKept / 2 of them.
-  void takeBack(std::size_t n);
+  /// The last `n` calls were not made after all, or it is not known which were. Others may have heard of them: from now
+  /// on nothing is known here that could be compared.
+  void giveUp(std::size_t n);
 
+  /// Calls that can be compared: all so far, or none after giveUp().
   std::uint64_t count() const;
+  /// All calls so far.
+  std::uint64_t called() const;
   /// These are being made, and wait for other ranks; empty: none any more.
   void begin(std::span<const Call> calls);
   std::uint64_t begun() const;
@@ -64,13 +74,16 @@ class CallLog {
   std::optional<Call> at(std::uint64_t n) const;
   /// "AllReduce of …"; empty where at() is unset.
   std::string describe(std::uint64_t n) const;
+  /// The calls up to the n-th, as many as `to` has room for and are kept; unset where hashAt(n) is.
+  std::optional<Run> copyUpTo(std::uint64_t n, std::span<Call> to) const;
 
  private:
   struct Entry {
     Call call;
     std::uint64_t hash = 0;  ///< of the calls up to this one
   };
-  bool keeps(std::uint64_t n) const { return n >= 1 && n <= count_ && n > forgotten_; }
+  bool keeps(std::uint64_t n) const { return n >= 1 && n <= count_ && n > forgotten_ && !givenUp_; }
+  std::optional<std::uint64_t> hashAtLocked(std::uint64_t n) const;
 
   mutable std::mutex mutex_;
   std::vector<Entry> ring_ = std::vector<Entry>(kKept);  ///< by number, modulo kKept
@@ -78,6 +91,7 @@ class CallLog {
   std::uint64_t forgotten_ = 0;                          ///< the first ones, which others have taken the place of
   std::uint64_t hash_ = 0;                               ///< of all of them
   std::uint64_t captured_ = 0;
+  bool givenUp_ = false;
   std::vector<Call> begun_;
 };
 

@@ -52,17 +52,15 @@ bool isCall(const Call& call) {
 
 CallWord wordUpTo(const CallLog& log, std::uint64_t n) {
   CallWord word;
-  word.count = n;
-  word.captured = log.captured();
-  std::uint64_t first = n + 1;
-  while (first > 1 && n - first + 1 < CallWord::kCalls && log.at(first - 1) && log.hashAt(first - 2)) --first;
-  const std::optional<std::uint64_t> before = log.hashAt(first - 1);
-  if (!before) {  // forgotten
-    word.count = 0;
+  const std::optional<CallLog::Run> run = log.copyUpTo(n, word.calls);
+  if (!run) {  // forgotten
+    word.captured = log.captured();
     return word;
   }
-  word.before = *before;
-  for (std::uint64_t i = first; i <= n; ++i) word.calls[word.nCalls++] = log.at(i).value_or(Call{});
+  word.count = n;
+  word.nCalls = static_cast<std::uint8_t>(run->n);
+  word.captured = run->captured;
+  word.before = run->before;
   return word;
 }
 
@@ -89,7 +87,9 @@ Comparison compare(const CallLog& own, const CallWord& word) {
   if (!ours) return {};
   if (*ours != word.before) return {Comparison::Result::Before, before};
   for (std::uint64_t n = word.first(); n <= both; ++n) {
-    if (!same(own.at(n), told(word, n))) return {Comparison::Result::Differ, n};
+    const std::optional<Call> call = own.at(n);
+    if (!call) return {};  // forgotten meanwhile: another thread goes on calling
+    if (!same(call, told(word, n))) return {Comparison::Result::Differ, n};
   }
   return {Comparison::Result::Same, both};
 }

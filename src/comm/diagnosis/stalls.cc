@@ -181,7 +181,7 @@ RankState Probe::state(Time now) const {
   const LaunchNote note = at_.launcher.lastNote();
   RankState own;
   own.launched = note.operations;
-  own.collectives = at_.calls.count() + at_.calls.begun();
+  own.collectives = at_.calls.called() + at_.calls.begun();
   own.replays = at_.launcher.everCaptured() ? 1 : 0;
   own.forMs = static_cast<std::uint32_t>(std::min<std::int64_t>(clock_.age(now).count(), UINT32_MAX));
   const bool messages = note.nChannels > 0 && note.shape.func == device::Func::SendRecv;

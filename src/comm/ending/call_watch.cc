@@ -91,7 +91,7 @@ Status settleCalls(ncclComm& comm) {
 }
 
 Status mismatchOf(ncclComm& comm) {
-  if (comm.identity.nRanks == 1) return {};
+  if (comm.identity.nRanks == 1 || !comm.parts.bootstrap) return {};
   // Who fails for what it was told of this rank's calls says first why: it is here, perhaps unread.
   const auto finding = comm.calls->tick(SteadyClock::now(), peersOf(comm));
   if (finding && !comm.abort.raised()) return failFor(comm, *finding);

@@ -84,8 +84,9 @@ void DepartureWatch::tick(Time now, bool kernelsRun) {
 std::string DepartureWatch::missedBy(const Gone& gone) const {
   const std::optional<CallWord> word = gone.account ? wordFrom(gone.account->calls) : std::nullopt;
   const CallLog& own = comm_.calls->log();
+  if (!gone.account || (!word && gone.account->collectives > 0)) return {};
   const std::uint64_t called = word ? word->count : 0;
-  const std::string call = gone.account ? own.describe(called + 1) : std::string();
+  const std::string call = own.describe(called + 1);
   return call.empty() ? call : fmt::format(", the {} collective ({}),", ordinal(called + 1), call);
 }
 

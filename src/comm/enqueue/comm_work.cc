@@ -70,7 +70,8 @@ struct CommWork::Kept {
   Planner planner;
   Plan plan;
   std::vector<LinkRequest> missing;
-  bool noted = false;                    ///< the communicator counts its calls
+  enum class Noted : std::uint8_t { No, Yes, InGraph };
+  Noted noted = Noted::No;               ///< whether the communicator counts its calls
   std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
 };
 
@@ -87,7 +88,7 @@ void CommWork::begin(ncclComm& comm) {
   if (kept_->calls.capacity() > kOpsKept) kept_->calls.shrink_to_fit();
   if (kept_->messages.capacity() > kOpsKept) kept_->messages.shrink_to_fit();
   kept_->missing.clear();
-  kept_->noted = false;
+  kept_->noted = Kept::Noted::No;
   kept_->launches.clear();
 }
 
@@ -197,8 +198,8 @@ Status CommWork::launch(void* groupEvent) {
 
 /// What graphs replay, and when, nobody knows: it has no place among the other calls.
 void CommWork::noteCalls(bool captured) {
-  if (kept_->noted || comm_->identity.nRanks == 1) return;
-  kept_->noted = true;
+  if (kept_->noted != Kept::Noted::No || comm_->identity.nRanks == 1) return;
+  kept_->noted = captured ? Kept::Noted::InGraph : Kept::Noted::Yes;
   CallLog& log = comm_->calls->log();
   if (!kept_->calls.empty()) captured ? log.addCaptured(kept_->calls) : log.add(kept_->calls);
   MessageLog& messages = comm_->calls->messages();
@@ -212,8 +213,9 @@ void CommWork::noteWaiting() {
 }
 
 void CommWork::forgetCalls() {
-  if (!std::exchange(kept_->noted, false)) return;
-  comm_->calls->log().takeBack(kept_->calls.size());
+  const Kept::Noted noted = std::exchange(kept_->noted, Kept::Noted::No);
+  if (noted == Kept::Noted::No) return;
+  if (!kept_->calls.empty()) comm_->calls->log().giveUp(noted == Kept::Noted::Yes ? kept_->calls.size() : 0);
   if (!kept_->messages.empty()) comm_->calls->messages().giveUp();
 }
 

@@ -48,7 +48,8 @@ class CommWork {
   /// Puts all kernels on the streams; never waits. What was called is known by then (CallLog), whatever becomes of
   /// that. `groupEvent`: what profilers know the group by.
   Status launch(void* groupEvent = nullptr);
-  /// Nothing was launched, and the communicator goes on as if it had not been called.
+  /// Nothing was launched, or nobody knows what, and the communicator goes on: its calls are compared no more, for
+  /// others may have heard of these.
   void forgetCalls();
   /// The communicator may be freed.
   void leave();

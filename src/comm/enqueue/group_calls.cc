@@ -72,7 +72,7 @@ Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::u
 Status compareGroup(ncclComm& comm, std::span<const Call> calls) {
   const PeerWait wait(comm);
   bootstrap::Bootstrap& bootstrap = *comm.parts.bootstrap;
-  return compareGroup(bootstrap, calls, comm.calls->log().count(),
+  return compareGroup(bootstrap, calls, comm.calls->log().called(),
                       [&bootstrap](int rank) { return bootstrap.describe(rank); });
 }
 

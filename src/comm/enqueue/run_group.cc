@@ -107,7 +107,7 @@ Status causeOf(const GroupWork& work, Status found) {
 }
 
 /// Connects whatever is missing anywhere before the first launch, and launches everywhere before anything could wait.
-Status launchAll(const GroupWork& work) {
+Status launchInOrder(const GroupWork& work) {
   Status status = work.awaitTurns();
   if (status.ok()) status = checkCalls(work);
   if (status.ok()) status = connectAll(work);
@@ -125,6 +125,15 @@ Status launchAll(const GroupWork& work) {
   status = causeOf(work, status);
   failAll(work, status, anyLaunched);
   return status;
+}
+
+Status launchAll(const GroupWork& work) {
+  try {
+    return launchInOrder(work);
+  } catch (...) {  // out of memory, at any place: what was called is not what others take it for
+    for (const auto& one : work.comms()) one->forgetCalls();
+    throw;
+  }
 }
 
 /// Everything but the planning.

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <thread>
 #include <vector>
 
 #include "comm/diagnosis/call_exchange.h"
@@ -63,20 +65,48 @@ TEST(CallLog, ForgetsTheOldestCallsAndKeepsTheHashOfAll) {
   EXPECT_EQ(log.hashAt(CallLog::kKept + 5), hash);
 }
 
-TEST(CallLog, TakesBackCallsThatWereNotMade) {
+/// Others may have heard of a call that was not made after all: whatever follows it is no difference.
+TEST(CallLog, ComparesNothingOnceCallsWereNotMadeAfterAll) {
   CallLog log;
+  CallLog other;
   addUpTo(log, 3);
-  const auto before = log.hashAt(2);
-  log.takeBack(1);
-  EXPECT_EQ(log.count(), 2U);
-  EXPECT_FALSE(log.at(3));
+  addUpTo(other, 3);
+  const CallWord stale = wordUpTo(other, 3);
+  log.giveUp(1);
   log.add(sum(9));
-  EXPECT_EQ(log.hashAt(2), before);
-  EXPECT_EQ(log.describe(3), "AllReduce of 9 ncclInt32, sum");
-  log.takeBack(3);
+  EXPECT_EQ(log.called(), 3U);
   EXPECT_EQ(log.count(), 0U);
-  log.add(sum(8));
-  EXPECT_EQ(log.hashAt(1), hashWith(0, sum(8)));
+  EXPECT_FALSE(log.at(3));
+  EXPECT_FALSE(log.at(1));
+  EXPECT_NE(compare(log, stale).result, Comparison::Result::Differ);
+  EXPECT_EQ(compare(log, stale).number, 0U);
+  const Comparison heard = compare(other, wordUpTo(log, log.count()));
+  EXPECT_EQ(heard.result, Comparison::Result::Same);
+  EXPECT_EQ(heard.number, 0U);
+}
+
+/// One thread calls, another one tells of it and compares: neither sees a call that is not there.
+TEST(CallLog, IsReadWholeWhileCallsAreAdded) {
+  CallLog log;
+  CallLog other;
+  std::atomic<bool> done{false};
+  std::thread caller([&] {
+    std::vector<Call> many(700);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      for (std::size_t k = 0; k < many.size(); ++k) many[k] = sum(1 + (i * 700 + k) % 5);
+      log.add(many);
+      other.add(many);
+    }
+    done = true;
+  });
+  while (!done) {
+    const CallWord word = wordUpTo(log, log.count());
+    const Comparison result = compare(other, word);
+    EXPECT_NE(result.result, Comparison::Result::Differ);
+    EXPECT_NE(result.result, Comparison::Result::Before);
+    for (std::size_t i = 0; i < word.nCalls; ++i) EXPECT_EQ(word.calls[i].count, 1 + (word.first() + i - 1) % 5);
+  }
+  caller.join();
 }
 
 TEST(CallLog, HasNoCallWithoutElements) {
@@ -267,6 +297,21 @@ TEST(CallExchange, RanksThatLeaveTogetherSayOneWordEach) {
   }
   EXPECT_EQ(net.words, 9);  // and the first question
   for (int rank = 0; rank < 8; ++rank) EXPECT_TRUE(net.at(rank).answered(net.peersOf(rank)));
+}
+
+TEST(CallExchange, WhoComparesNothingAnyMoreHoldsNobodyUpAndAccusesNobody) {
+  Net net(3);
+  for (const int rank : {0, 1, 2}) addUpTo(net.at(rank).log(), 5);
+  EXPECT_FALSE(net.find(0, 1));  // says five calls, the last of which it takes back
+  net.at(0).log().giveUp(1);
+  net.at(1).log().giveUp(1);
+  for (const int rank : {0, 1}) net.at(rank).log().add(sum(9));
+  EXPECT_TRUE(net.at(0).comparedBefore(Net::when(2), 0));
+  net.askAll(2, 2);
+  for (int ms = 3; ms < 2000; ms += 300) {
+    for (const int rank : {0, 1, 2}) EXPECT_FALSE(net.find(rank, ms));
+  }
+  EXPECT_TRUE(net.at(2).answered(net.peersOf(2)));
 }
 
 TEST(CallExchange, WhoHasLeftIsNotWaitedFor) {
