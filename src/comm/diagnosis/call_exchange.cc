@@ -15,6 +15,8 @@ constexpr milliseconds kObjection{100};
 constexpr milliseconds kSuspicion{1000};
 /// A rank that has not called more gives no more answers than these.
 constexpr std::uint64_t kMostAnswers = 256;
+/// Of what is heard while nobody calls tick(), as of a communicator that has failed.
+constexpr std::size_t kMostHeard = 4096;
 
 /// Whether a rank that has made `calls` of them can compare them with what was said.
 bool covers(const CallWord& said, std::uint64_t calls) {
@@ -27,15 +29,26 @@ bool CallExchange::hear(int rank, std::span<const std::byte> said) {
   const std::optional<CallWord> word = wordFrom(said);
   const std::lock_guard lock(mutex_);
   if (!word) return messages_.hear(rank, said, told_);
+  if (differ_ || heard_.size() >= kMostHeard) return true;
   told_ = told_ || word->kind == CallWord::Kind::Verdict;
   heard_.emplace_back(rank, *word);
   return true;
 }
 
+bool CallExchange::due() const {
+  const std::lock_guard lock(mutex_);
+  return !heard_.empty() || messages_.due();
+}
+
+std::size_t CallExchange::heard() const {
+  const std::lock_guard lock(mutex_);
+  return heard_.size();
+}
+
 void CallExchange::hearLast(int rank, std::span<const std::byte> said) {
   const std::optional<CallWord> word = wordFrom(said);
   const std::lock_guard lock(mutex_);
-  if (word) heard_.emplace_back(rank, *word);
+  if (word && !differ_) heard_.emplace_back(rank, *word);
   known_[rank].gone = true;
 }
 
@@ -252,13 +265,14 @@ std::optional<CallExchange::Finding> CallExchange::settleSuspicion(Time now, con
 
 std::optional<CallExchange::Finding> CallExchange::tick(Time now, const Peers& peers) {
   const std::lock_guard lock(mutex_);
-  if (differ_) return std::nullopt;
   const std::vector<Heard> heard = std::exchange(heard_, {});
+  if (differ_) return std::nullopt;
   for (const Heard& one : heard) {
     if (auto result = take(one, now, peers)) return result;
   }
   if (auto result = settleLate(now, peers)) return result;
   if (auto result = compareMessages(now, peers)) return result;
+  told_ = false;  // a verdict that names no rank of these is none
   if (auto result = search(now, peers)) return result;
   if (auto result = settleSuspicion(now, peers)) return result;
   if (peers.self == 0 && log_.count() > said_.count && (!saidAt_ || now - *saidAt_ >= kBetweenWords))

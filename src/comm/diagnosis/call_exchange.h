@@ -46,6 +46,10 @@ class CallExchange {
 
   /// Takes what another rank says of its calls, and only that.
   bool hear(int rank, std::span<const std::byte> said);
+  /// Whether somebody may wait for what tick() makes of what was heard.
+  bool due() const;
+  /// How much of it waits for tick().
+  std::size_t heard() const;
   /// The same of a rank that has left; empty: it has not said anything.
   void hearLast(int rank, std::span<const std::byte> said);
   /// Says and compares what is due.

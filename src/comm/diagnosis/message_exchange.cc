@@ -16,6 +16,8 @@ constexpr milliseconds kBetweenWords{1000};
 constexpr int kWordsPerSecond = 100;
 /// Of one rank that leaves.
 constexpr std::size_t kLastWords = 8;
+/// Of what is heard while nobody calls tick().
+constexpr std::size_t kMostHeard = 4096;
 
 std::span<const std::byte> bytesOf(const MessageWord& word) {
   return std::as_bytes(std::span(&word, 1));
@@ -58,6 +60,8 @@ std::string verdictText(int by, const MessageEntry& entry, const MessageExchange
 bool MessageExchange::hear(int rank, std::span<const std::byte> said, bool& verdict) {
   const std::optional<MessageWord> word = wordFrom(said);
   if (!word) return false;
+  if (heard_.size() >= kMostHeard) return true;
+  due_ = due_ || word->kind != MessageWord::Kind::News;
   verdict = verdict || word->kind == MessageWord::Kind::Verdict;
   heard_.emplace_back(rank, *word);
   return true;
@@ -126,12 +130,13 @@ std::optional<std::string> MessageExchange::take(int rank, const MessageWord& wo
 
 std::optional<std::string> MessageExchange::tick(Time now, const Self& self) {
   const auto heard = std::exchange(heard_, {});
+  due_ = false;
   for (const auto& [rank, word] : heard) {
     if (auto found = take(rank, word, self)) return found;
   }
-  const auto ahead = ahead_;
-  for (const auto& one : ahead) {
-    if (auto found = compare(one.first.first, one.second, self)) return found;
+  for (auto next = ahead_.begin(); next != ahead_.end();) {
+    const auto [key, entry] = *next++;  // which may go
+    if (auto found = compare(key.first, entry, self)) return found;
   }
   const milliseconds between = std::max(kBetweenWords, milliseconds(1000 / kWordsPerSecond) * self.nRanks);
   if (saidAt_ && now - *saidAt_ < between) return std::nullopt;

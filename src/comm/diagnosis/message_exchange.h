@@ -61,6 +61,8 @@ class MessageExchange {
 
   /// Takes what another rank says of its messages, and only that. `verdict` becomes true where that is one.
   bool hear(int rank, std::span<const std::byte> said, bool& verdict);
+  /// Whether somebody may wait for what tick() makes of that.
+  bool due() const { return due_; }
   /// Says and compares what is due. A text that names both ranks and lengths where a message has two.
   std::optional<std::string> tick(Time now, const Self& self);
   /// Those with whom messages were not compared are to say what they have of them.
@@ -79,6 +81,7 @@ class MessageExchange {
 
   MessageLog log_;
   std::vector<std::pair<int, MessageWord>> heard_;
+  bool due_ = false;                                            ///< not all of it is news
   std::map<std::pair<int, MessageWay>, MessageEntry> ahead_;    ///< of which more was told than was called here
   std::map<std::pair<int, MessageWay>, std::uint64_t> agreed_;  ///< by peer and what it did
   std::map<int, std::uint64_t> told_;                           ///< messages to a rank that it has been told of

@@ -60,7 +60,10 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
   options.abort = &comm.abort;
   options.onPeerLost = [&comm](const bootstrap::PeerLost& lost) { onPeerLost(comm, lost); };
   options.onState = [&comm](int rank, std::span<const std::byte> state) {
-    if (comm.calls->hear(rank, state)) return lookAtKernels();
+    if (comm.calls->hear(rank, state)) {
+      if (comm.calls->due()) lookAtKernels();
+      return;
+    }
     if (!comm.revokedPeers->hear(rank, state)) comm.stalls->hear(rank, state);
   };
   options.onDeparture = [] { lookAtKernels(); };

@@ -314,6 +314,28 @@ TEST(CallExchange, WhoComparesNothingAnyMoreHoldsNobodyUpAndAccusesNobody) {
   EXPECT_TRUE(net.at(2).answered(net.peersOf(2)));
 }
 
+/// Nothing waits for that, and the communicator hears of lost peers as before.
+TEST(CallExchange, AVerdictOnARankThatIsNoneIsNone) {
+  Net net(2);
+  net.at(0).watched(true);
+  CallWord verdict = lostVerdict(7, 3);
+  EXPECT_TRUE(net.at(0).hear(1, bytesOf(verdict)));
+  EXPECT_TRUE(net.at(0).failing());
+  EXPECT_FALSE(net.find(0, 1));
+  EXPECT_FALSE(net.at(0).failing());
+}
+
+TEST(CallExchange, WhatNobodyLooksAtTakesLittleMemory) {
+  CallExchange exchange;
+  CallLog log;
+  addUpTo(log, 1);
+  const CallWord word = wordUpTo(log, 1);
+  EXPECT_FALSE(exchange.due());
+  for (int i = 0; i < 100000; ++i) EXPECT_TRUE(exchange.hear(1, bytesOf(word)));
+  EXPECT_TRUE(exchange.due());
+  EXPECT_LE(exchange.heard(), 4096U);
+}
+
 TEST(CallExchange, WhoHasLeftIsNotWaitedFor) {
   Net net(2);
   addUpTo(net.at(0).log(), 2);
