@@ -28,12 +28,12 @@ namespace {
 /// failure it is; this rank, which only hears of it, comes last.
 void onPeerLost(ncclComm& comm, const bootstrap::PeerLost& lost) {
   if (comm.abort.raised() && comm.progress.ending.load()) return;
-  if (comm.calls->failing()) return;  // what peers do about that is no cause
   const bool own = lost.rank == comm.identity.rank;
   const ncclResult_t code = own || concernsAllRanks(lost.why) ? lost.why.code() : ncclRemoteError;
   const OwnLastError published;  // by who raises it
   const std::string text = fmt::format("{} (heard by {})", lost.text, describeComm(comm));
-  comm.lostPeer->hear(Status(code), text, lost.corrects);
+  // What peers do about calls that do not match is not why the communicator fails.
+  if (!comm.calls->failing()) comm.lostPeer->hear(Status(code), text, lost.corrects);
   if (lost.died) comm.births->stop(Births::Tie::Growth, Status(code), text);
   // A failure of this rank's own, which is not what others say of it.
   if (own && code != ncclRemoteError) comm.lostPeer->need().ignore();
