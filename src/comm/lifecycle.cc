@@ -140,7 +140,10 @@ Result<Progress> finalizeComm(ncclComm& comm) {
       comm, JobKind::Finalize,
       [&comm] {
         const CallGate::Pass pass(comm.gate);
-        return flushComm(comm);
+        TRY(flushComm(comm));
+        // Kernels end for a failure as well, and then nothing of theirs is to be waited for.
+        if (comm.abort.raised()) restoreLastError(comm.abort.text());
+        return comm.abort.status();
       },
       false);
 }
