@@ -1,9 +1,12 @@
 // Ranks whose calls do not match: an error that names two ranks and both calls, with TUTTI_CHECK_CALLS before anything
 // runs. Every difference and every collective is here; tests/e2e/mismatch.py has all their combinations.
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "comm/diagnosis/call_log.h"
 #include "comm/world.h"
 
 namespace tutti::comm {
@@ -209,6 +212,26 @@ TEST(WorldCalls, ThatMayDifferDoNotCount) {
     EXPECT_EQ(data.read().front(), 4);
     EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess);
   });
+}
+
+/// The others are more calls ahead of it than anybody keeps; words go about all the while.
+TEST(WorldCalls, OfARankThatIsSlowAreNeverTakenForOthers) {
+  constexpr int kCalls = 3000;
+  static_assert(kCalls / 2 > static_cast<int>(CallLog::kKept));
+  for (const int slow : {0, 1}) {
+    test::withComm(2, [slow](Member& m) {
+      const Ints data(m.gpu, 16, 0);
+      for (int i = 0; i < kCalls; i += 2) {
+        if (m.rank == slow && i == kCalls / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+        const auto count = static_cast<std::size_t>(1 + i % 7);
+        ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+        ASSERT_EQ(ncclAllReduce(data.at(), data.at(), count, ncclInt32, ncclMax, m.comm, m.stream()), ncclSuccess);
+        ASSERT_EQ(ncclBroadcast(data.at(), data.at(), count, ncclInt32, i % 2, m.comm, m.stream()), ncclSuccess);
+        ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+      }
+      EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess) << ncclGetLastError(m.comm);
+    });
+  }
 }
 
 }  // namespace

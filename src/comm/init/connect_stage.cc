@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/collnet/comm_collnet.h"
@@ -14,6 +17,8 @@
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
 #include "comm/connect/reopen.h"
+#include "comm/diagnosis/call_exchange.h"
+#include "comm/ending/watching.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
@@ -23,6 +28,9 @@
 namespace tutti::comm {
 
 namespace {
+
+/// How long it takes at most until it is known whether calls that differ are the cause of a failure, and some more.
+constexpr milliseconds kCause{3000};
 
 /// Whether the line of any of the ring's connections says so.
 bool ringUses(const ChannelSet& channels, std::string_view word) {
@@ -71,6 +79,19 @@ Status connectAllElse(ncclComm& comm) {
   return {};
 }
 
+/// A peer that fails for calls that do not match gives its memory up before all have heard why.
+Status causeOf(const ncclComm& comm, Status met) {
+  if (faultOnConnection(met) != Fault::Other) return met;
+  if (met.code() == ncclRemoteError && !comm.abort.raised() && comm.calls->suspect(met, lastErrorText())) {
+    lookAtKernels();
+    const Deadline deadline = Deadline::in(kCause);
+    while (!comm.abort.raised() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (!comm.abort.raised()) return met;
+  restoreLastError(comm.abort.text());
+  return comm.abort.status();
+}
+
 }  // namespace
 
 Status connectRings(ncclComm& comm) {
@@ -110,7 +131,8 @@ Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const Li
   ConnectContext connecting = connectContext(comm);
   connecting.peersMayBeLate = true;
   connecting.awaited = comm.progress.awaited.get();
-  TRY(openMissing(connecting, *comm.parts.channels, missing));
+  const Status opened = openMissing(connecting, *comm.parts.channels, missing);
+  if (!opened.ok()) return causeOf(comm, opened);
   // Told once: from then on nothing of theirs is missing.
   sayConnected(needs);
   return {};
