@@ -33,7 +33,7 @@ const char* nameOf(Difference difference) {
 struct Made {
   Func func = Func::AllReduce;
   std::size_t count = kCount;
-  ncclDataType_t type = ncclInt32;
+  ncclDataType_t type = ncclFloat32;  // with kernels that every build has
   ncclRedOp_t op = ncclSum;
   int root = 0;
 };
@@ -54,17 +54,22 @@ ncclResult_t make(const Member& m, const Ints& in, const Ints& out, const Made& 
   return ncclInternalError;
 }
 
+bool reduces(Func func) {
+  return func != Func::Broadcast && func != Func::AllGather;
+}
+
 std::string textOf(const Made& call) {
   std::string text = std::string(nameOf(call.func)) + " of " + std::to_string(call.count) +
-                     (call.type == ncclInt32 ? " ncclInt32" : " ncclInt8");
-  const bool reduces = call.func != Func::Broadcast && call.func != Func::AllGather;
-  if (reduces) text += call.op == ncclSum ? ", sum" : ", max";
+                     (call.type == ncclFloat32 ? " ncclFloat32"
+                      : call.type == ncclInt32 ? " ncclInt32"
+                                               : " ncclInt8");
+  if (reduces(call.func)) text += call.op == ncclSum ? ", sum" : ", max";
   if (call.func == Func::Reduce || call.func == Func::Broadcast) text += ", root " + std::to_string(call.root);
   return text;
 }
 
 bool applies(Func func, Difference difference) {
-  if (difference == Difference::Operator) return func != Func::Broadcast && func != Func::AllGather;
+  if (difference == Difference::Operator) return reduces(func);
   if (difference == Difference::Root) return func == Func::Reduce || func == Func::Broadcast;
   return true;
 }
@@ -78,7 +83,7 @@ std::pair<Made, Made> callsOf(Func func, Difference difference) {
       wrong.count = kCount / 2;
       break;
     case Difference::Type:
-      wrong.type = ncclInt8;
+      wrong.type = reduces(func) ? ncclInt32 : ncclInt8;
       break;
     case Difference::Operator:
       wrong.op = ncclMax;
@@ -175,12 +180,12 @@ TEST(WorldCalls, ACallLongAgoIsFoundAsLongAsItIsKept) {
     const Ints data(m.gpu, 16, m.rank);
     for (int i = 1; i <= 400; ++i) {
       const ncclRedOp_t op = i == 7 && m.rank == 1 ? ncclMin : ncclMax;
-      const ncclResult_t result = ncclAllReduce(data.at(), data.at(), 16, ncclInt32, op, m.comm, m.stream());
+      const ncclResult_t result = ncclAllReduce(data.at(), data.at(), 16, ncclFloat32, op, m.comm, m.stream());
       if (result != ncclSuccess) break;
     }
     EXPECT_EQ(test::awaitError(m.comm), ncclInvalidUsage);
     const std::string text = ncclGetLastError(m.comm);
-    EXPECT_NE(text.find("is in its 7th collective of this communicator, AllReduce of 16 ncclInt32, m"),
+    EXPECT_NE(text.find("is in its 7th collective of this communicator, AllReduce of 16 ncclFloat32, m"),
               std::string::npos)
         << text;
     EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
@@ -198,18 +203,18 @@ TEST(WorldCalls, ThatMayDifferDoNotCount) {
               ncclSuccess);
     ncclRedOp_t unused{};
     ncclRedOp_t op{};
-    int two = 2;
+    float two = 2;
     if (m.rank == 1) {
-      ASSERT_EQ(ncclRedOpCreatePreMulSum(&unused, &two, ncclInt32, ncclScalarHostImmediate, m.comm), ncclSuccess);
+      ASSERT_EQ(ncclRedOpCreatePreMulSum(&unused, &two, ncclFloat32, ncclScalarHostImmediate, m.comm), ncclSuccess);
     }
-    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &two, ncclInt32, ncclScalarHostImmediate, m.comm), ncclSuccess);
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&op, &two, ncclFloat32, ncclScalarHostImmediate, m.comm), ncclSuccess);
     // Does nothing, and may be left out.
     if (m.rank == 1) {
       ASSERT_EQ(ncclReduce(data.at(), data.at(), 0, ncclInt8, ncclMax, 1, m.comm, m.stream()), ncclSuccess);
     }
-    ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 64, ncclInt32, op, m.comm, m.stream()), ncclSuccess);
+    ASSERT_EQ(ncclAllReduce(data.at(), data.at(), 64, ncclFloat32, op, m.comm, m.stream()), ncclSuccess);
     m.sync();
-    EXPECT_EQ(data.read().front(), 4);
+    EXPECT_EQ(data.read().front(), 4);  // the bits of a float so small are a number of steps
     EXPECT_EQ(ncclCommFinalize(m.comm), ncclSuccess);
   });
 }
@@ -225,7 +230,7 @@ TEST(WorldCalls, OfARankThatIsSlowAreNeverTakenForOthers) {
         if (m.rank == slow && i == kCalls / 2) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
         const auto count = static_cast<std::size_t>(1 + i % 7);
         ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-        ASSERT_EQ(ncclAllReduce(data.at(), data.at(), count, ncclInt32, ncclMax, m.comm, m.stream()), ncclSuccess);
+        ASSERT_EQ(ncclAllReduce(data.at(), data.at(), count, ncclFloat32, ncclMax, m.comm, m.stream()), ncclSuccess);
         ASSERT_EQ(ncclBroadcast(data.at(), data.at(), count, ncclInt32, i % 2, m.comm, m.stream()), ncclSuccess);
         ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
       }
