@@ -1,13 +1,14 @@
 """What the end-to-end tests share: where things are, how to start programs on the software GPU, bounded waits."""
 import os
 import pathlib
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_port  # noqa: E402, F401: for the tests as well
 
 BUILD = pathlib.Path(os.environ["TUTTI_BUILD"])
 SOURCE = pathlib.Path(os.environ["TUTTI_SOURCE"])
@@ -87,20 +88,6 @@ def run(devices, *command, seconds=120, **env):
     code, said = run_for_code(devices, *command, seconds=seconds, **env)
     check(code == 0, f"{' '.join(str(c) for c in command)} ended with {code}:\n{said[-4000:]}")
     return said
-
-
-def free_port():
-    """A port nobody listens on, and outside the range from which the kernel gives ports to whoever asks for any."""
-    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for _ in range(1000):
-        port = random.randrange(min(20000, lowest - 1), lowest) if lowest > 1024 else 0
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return s.getsockname()[1]
-    raise Failure("no port is free")
 
 
 def ranks_succeed(program, size, **env):
