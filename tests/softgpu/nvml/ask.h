@@ -11,11 +11,7 @@
 namespace tutti::softgpu::nvml::test {
 
 /// The library under test; null with a failed check where it cannot be loaded.
-inline void* library() {
-  static void* loaded = dlopen(SOFTGPU_NVML, RTLD_NOW);
-  EXPECT_NE(loaded, nullptr) << dlerror();
-  return loaded;
-}
+void* library();
 
 /// Calls the function `name`. The arguments must have the types of its parameters.
 template <class... Arguments>

@@ -9,6 +9,13 @@
 #include "softgpu/nvml/ask.h"
 
 namespace tutti::softgpu::nvml::test {
+
+void* library() {
+  static void* loaded = dlopen(SOFTGPU_NVML, RTLD_NOW);
+  EXPECT_NE(loaded, nullptr) << dlerror();
+  return loaded;
+}
+
 namespace {
 
 TEST(NvmlInit, CountsAndNothingAnswersWithout) {
