@@ -252,6 +252,19 @@ class Load:
             time.sleep(0.05)
         self.said = len(self.process.output())
 
+    def all_are_back(self, path, seconds=60):
+        """Every end of a connection that has gone on without the path has it again: one that has not when the other
+        path goes has none."""
+        deadline = time.monotonic() + seconds
+        while True:
+            said = self.process.output()
+            without, back = (len(re.findall(text, said)) for text in (f"goes on without {path}", f"{path} is back"))
+            if without == back > 0:
+                return
+            check(self.running(), f"ended before all had {path} again:\n{said[-4000:]}")
+            check(time.monotonic() < deadline, f"{back} of {without} ends have {path} again:\n{said[-4000:]}")
+            time.sleep(0.05)
+
     def ends_well(self):
         code = self.process.wait(200)
         said = self.process.output()
@@ -267,8 +280,7 @@ def ports_come_and_go():
         load.hears(rf"goes on without rxe{nic}:1 to rxe{nic}:1")
         time.sleep(1)
         ip("link", "set", f"roce{nic}", "up")
-        load.hears(rf"rxe{nic}:1 to rxe{nic}:1 is back")
-        time.sleep(0.5)
+        load.all_are_back(f"rxe{nic}:1 to rxe{nic}:1")
     load.ends_well()
 
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -161,6 +162,9 @@ class IbEnd : private AgreementEnd {
   std::uint32_t idle_ = 0;  ///< tests that found nothing
   std::uint64_t healthSeen_ = 0;
   bool anyPortDown_ = false;
+  /// Since when a port is down without which this end cannot go on; nothing: there is none. An end that had nothing to
+  /// do while the port went down counts from when it saw that.
+  std::optional<SteadyClock::time_point> stuckSince_;
   bool lastResort_ = false;  ///< strands are in use untried, for there were no others
   SteadyClock::time_point lookAgain_{};
   std::string suspicion_;  ///< of the peer: reported unless it turns out to have left

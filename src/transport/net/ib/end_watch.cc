@@ -14,6 +14,8 @@ namespace {
 
 /// How often an end that has nothing to do looks at peer and NICs.
 constexpr milliseconds kLookEvery{5};
+/// So many times longer an end waits for a port while it agrees with its peer: what they agree on may be another path.
+constexpr int kAgreementPatience = 3;
 
 }  // namespace
 
@@ -109,7 +111,10 @@ Status IbEnd::lookAtPort(std::size_t port) {
   if (!health.isDown(one.number, &since)) return {};
   if (lose(fmt::format("The port {} is down: look at the cable, the switch and ip link", one.text()))) return {};
   anyPortDown_ = true;
-  if (SteadyClock::now() - since < link_->options.lossBound()) return {};
+  const auto now = SteadyClock::now();
+  if (!stuckSince_) stuckSince_ = now;
+  const auto bound = link_->options.lossBound() * (halted() ? kAgreementPatience : 1);
+  if (now - *stuckSince_ < bound) return {};
   return breakWith(
       fail(ncclRemoteError,
            "NET/IB : The port {} has been down for {:.1f} s while {} with {}: look at the cable, the switch "
@@ -125,6 +130,7 @@ Status IbEnd::lookAtNics() {
   // Work that has failed says more, and whether its peer has left is still to be seen.
   if (link_->options.failsOnEvents && suspicion_.empty()) TRY(lookAtQueuePairs());
   for (std::size_t port = 0; port < link_->pairs->ports().size(); ++port) TRY(lookAtPort(port));
+  if (!anyPortDown_) stuckSince_.reset();
   return {};
 }
 
