@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/diagnosis/call_exchange.h"
@@ -33,24 +35,39 @@ class Net {
     EXPECT_EQ(finding->why.code(), ncclInvalidUsage);
     return finding->text;
   }
-  std::optional<CallExchange::Finding> find(int rank, int ms) { return at(rank).tick(when(ms), peersOf(rank)); }
-  void askAll(int rank, int ms) { at(rank).askAll(when(ms), peersOf(rank)); }
+  std::optional<CallExchange::Finding> find(int rank, int ms) {
+    auto finding = at(rank).tick(when(ms), peersOf(rank));
+    deliver();
+    return finding;
+  }
+  void askAll(int rank, int ms) {
+    at(rank).askAll(when(ms), peersOf(rank));
+    deliver();
+  }
   static CallExchange::Time when(int ms) { return CallExchange::Time{} + milliseconds(ms); }
   CallExchange::Peers peersOf(int rank) {
     return {rank, static_cast<int>(ranks_.size()),
             [this, rank](std::span<const std::byte> word) {
               ++words;
-              for (int other = 0; other < static_cast<int>(ranks_.size()); ++other) {
-                if (other == rank) continue;
-                EXPECT_TRUE(at(other).hear(rank, word));
-              }
+              said_.emplace_back(rank, std::vector<std::byte>(word.begin(), word.end()));
             },
             [](int named) { return "rank " + std::to_string(named); }};
   }
   int words = 0;
 
  private:
+  /// Once nobody holds a lock of its own: as in the library, where words are heard on other threads.
+  void deliver() {
+    for (const auto& [rank, word] : std::exchange(said_, {})) {
+      for (int other = 0; other < static_cast<int>(ranks_.size()); ++other) {
+        if (other == rank) continue;
+        EXPECT_TRUE(at(other).hear(rank, word));
+      }
+    }
+  }
+
   std::deque<CallExchange> ranks_;
+  std::vector<std::pair<int, std::vector<std::byte>>> said_;
 };
 
 TEST(CallLog, ForgetsTheOldestCallsAndKeepsTheHashOfAll) {
