@@ -26,6 +26,15 @@ TEST(Hash, DependsOnEveryByteAndTheSeed) {
   EXPECT_NE(hashText("abc"), hashText("abc", 1));
 }
 
+TEST(Hash, OfWordsDependsOnTheirOrderAndOnEveryBit) {
+  EXPECT_NE(hashWord(1, hashWord(2, 0)), hashWord(2, hashWord(1, 0)));
+  EXPECT_NE(hashWord(0, 0), 0U) << "a sequence that begins with 0 is another than none";
+  for (int bit = 0; bit < 64; ++bit) {
+    EXPECT_NE(hashWord(std::uint64_t{1} << bit, 7), hashWord(0, 7)) << bit;
+    EXPECT_NE(hashWord(7, std::uint64_t{1} << bit), hashWord(7, 0)) << bit;
+  }
+}
+
 TEST(Host, NamesAreCutForLogs) {
   EXPECT_EQ(shortHostName("node1.example.org"), "node1");
   EXPECT_EQ(shortHostName("a%b/c"), "a-b-c");

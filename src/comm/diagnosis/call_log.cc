@@ -6,18 +6,11 @@
 #include <array>
 #include <string_view>
 
+#include "base/hash.h"
+
 namespace tutti::comm {
 
 namespace {
-
-/// Its bits depend on all of those of `value` (the end of MurmurHash3, which is in the public domain).
-std::uint64_t mixed(std::uint64_t value) {
-  value ^= value >> 33;
-  value *= 0xff51afd7ed558ccdULL;
-  value ^= value >> 33;
-  value *= 0xc4ceb9fe1a85ec53ULL;
-  return value ^ value >> 33;
-}
 
 /// Without what ranks may have differently.
 struct Essence {
@@ -82,7 +75,7 @@ std::uint64_t hashWith(std::uint64_t before, const Call& call) {
   const Essence essence(call);
   const std::uint64_t rest = std::uint64_t{static_cast<std::uint32_t>(essence.root)} << 32 |
                              std::uint64_t{essence.func} << 16 | std::uint64_t{essence.datatype} << 8 | essence.redOp;
-  return mixed(mixed(before + 0x9e3779b97f4a7c15ULL) ^ mixed(essence.count + rest * 0xd6e8feb86659fd93ULL));
+  return hashWord(rest, hashWord(essence.count, before));
 }
 
 void CallLog::add(std::span<const Call> calls) {

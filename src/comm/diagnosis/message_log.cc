@@ -4,17 +4,13 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace tutti::comm {
 
 namespace {
 
 constexpr unsigned kTypeShift = 56;
-
-std::uint64_t hashWith(std::uint64_t before, std::uint64_t bytes) {
-  std::uint64_t hash = (before + 0x9e3779b97f4a7c15ULL) ^ bytes * 0xff51afd7ed558ccdULL;
-  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ULL;
-  return hash ^ hash >> 29;
-}
 
 }  // namespace
 
@@ -46,7 +42,7 @@ void MessageLog::add(std::span<const Message> messages) {
     const std::uint64_t before = line.hashAt(line.count).value_or(0);
     ++line.count;
     line.sizes[line.count % kKept] = message.size;
-    line.hashes[line.count % kKept] = hashWith(before, bytesOf(message.size));
+    line.hashes[line.count % kKept] = hashWord(bytesOf(message.size), before);
   }
 }
 
