@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -26,9 +27,15 @@ constexpr int kMostFrames = 64;
 
 std::array<void*, kMostFrames> frames;
 int frameCount = 0;
+std::atomic<int> asked;  // the thread whose frames these are to be
 sem_t answered;
 
+int ownId() {
+  return static_cast<int>(::syscall(SYS_gettid));
+}
+
 void answer(int /*signal*/) {
+  if (asked.load() != ownId()) return;  // too late: it was given up
   frameCount = ::backtrace(frames.data(), kMostFrames);
   ::sem_post(&answered);
 }
@@ -46,7 +53,8 @@ std::vector<int> threadIds() {
 
 /// The frames of one thread; none: it does not answer.
 std::vector<void*> stackOf(int thread) {
-  if (thread == static_cast<int>(::syscall(SYS_gettid))) {
+  asked = thread;
+  if (thread == ownId()) {
     answer(0);
     ::sem_trywait(&answered);
   } else {
