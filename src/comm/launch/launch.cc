@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "comm/launch/kernel_times.h"
+#include "comm/launch/launch_marks.h"
 #include "comm/launch/launch_order.h"
 #include "gpu/capture.h"
 #include "gpu/stream.h"
@@ -45,24 +46,38 @@ void CUDA_CB releaseGroup(void* group) {
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, GraphRules rules) {
-  std::shared_ptr<LaunchOrder> order = std::move(rules.shared);
+  std::shared_ptr<LaunchOrder> order = rules.shared;
   std::optional<gpu::Event> own;
   if (order) {
     ASSIGN(own, gpu::Event::create(device));
   } else {
     ASSIGN(order, LaunchOrder::create(device, {.mix = rules.mix, .within = rules.orderWithin}));
   }
-  return std::unique_ptr<Launcher>(new Launcher(device, rules.holds, std::move(order), std::move(own)));
+  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(order), std::move(own)));
 }
 
-Launcher::Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+Launcher::Launcher(const gpu::Device& device, const GraphRules& rules, std::shared_ptr<LaunchOrder> order,
                    std::optional<gpu::Event> own)
-    : device_(&device), holds_(holds), order_(std::move(order)), own_(std::move(own)) {}
+    : device_(&device), holds_(rules.holds), order_(std::move(order)), own_(std::move(own)) {
+  if (!rules.marks) return;
+  marks_ = std::make_unique<LaunchMarks>(device);
+  next_ = std::make_unique<LaunchedCall>();
+}
 
 Launcher::~Launcher() {
   if (times_ == nullptr) return;
   const ErrorsAsInfo harmless;
   if (const Result<gpu::ContextGuard> guard = device_->enter(); guard.ok()) times_->harvest();
+}
+
+void Launcher::callNext(const LaunchedCall& call) {
+  if (next_ != nullptr) *next_ = call;
+}
+
+void Launcher::markBegin(const gpu::CaptureState& capture, CUstream main) {
+  if (marks_ == nullptr) return;
+  if (capture.capturing) return marks_->captured();
+  marks_->begin(main, *next_);
 }
 
 void Launcher::traceNext(std::uint16_t comm, std::uint32_t number) {
@@ -140,6 +155,15 @@ Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
   return gpu::checkCu(device_->driver(), result, gpu::CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
 }
 
+/// Up to the first that fails. `any`: whether there was one before.
+Status Launcher::launchAll(std::span<const PreparedLaunch> launches, CUstream main, bool& any) {
+  for (const PreparedLaunch& one : launches) {
+    TRY(launchOne(one, main));
+    any = true;
+  }
+  return {};
+}
+
 Status Launcher::callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const {
   return gpu::checkCu(device_->driver(), device_->driver().cuLaunchHostFunc(stream, function, driven),
                       gpu::CuCall{"cuLaunchHostFunc", device_->ordinal(), 0, "drive the network in a graph"});
@@ -161,22 +185,19 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (!launches.empty() && launches.front().listener != nullptr) {
     TRY(launches.front().listener->first(streams.back(), capture.capturing ? capture.graph : nullptr));
   }
+  markBegin(capture, streams.back());
   const Traced traced = std::exchange(traced_, {});
   const bool timed = traced.number != 0 && !capture.capturing;
   if (timed) times_->begin(streams.back());
   ++launching_;  // before anything is counted
-  Status status;
   bool any = false;
-  for (const PreparedLaunch& one : launches) {
-    status = launchOne(one, streams.back());
-    if (!status.ok()) break;
-    any = true;
-  }
+  Status status = launchAll(launches, streams.back(), any);
   // What is on the stream has to be known, whatever came after it.
   if (inGraph) {
     const Status released = callAtReplay(streams.back(), releaseGroup, driven);
     if (status.ok()) status = released;
   }
+  if (marks_ != nullptr) marks_->end();
   if (timed) times_->end(streams.back(), traced.comm, traced.number, launches.size());
   if (!any && !status.ok()) return status;
   const Status ordered = order_->after(capture, streams);

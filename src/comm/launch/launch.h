@@ -32,13 +32,16 @@ class ProgressGroup;
 namespace tutti::comm {
 
 class KernelTimes;
+class LaunchMarks;
 class LaunchOrder;
+struct LaunchedCall;
 
 /// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
 struct GraphRules {
   bool mix = true;                           ///< LaunchOrder::Rules
   bool orderWithin = true;                   ///< the same
   GraphRefs* holds = nullptr;                ///< told of each graph with launches; may be null
+  bool marks = false;                        ///< what is in front of a launch can be asked (launch_marks.h)
   std::shared_ptr<LaunchOrder> shared = {};  ///< of several launchers, whose rules then hold; null: its own
 };
 
@@ -65,6 +68,11 @@ class Launcher {
                 proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr,
                 const std::function<void(bool captured)>& before = {});
   Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
+
+  /// What the next launch() is, for marks(). May be called by its `before`.
+  void callNext(const LaunchedCall& call);
+  /// What is in front of its launches; null: the rules want none. Any thread.
+  const LaunchMarks* marks() const { return marks_.get(); }
 
   /// The next launch() is launch `number` of communicator `comm` in a trace, which is told when its kernels ran.
   void traceNext(std::uint16_t comm, std::uint32_t number);
@@ -104,8 +112,10 @@ class Launcher {
   void note(const PreparedLaunch& launch);
   void countMessages();
   std::string lastLaunchLocked() const;
-  Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+  Launcher(const gpu::Device& device, const GraphRules& rules, std::shared_ptr<LaunchOrder> order,
            std::optional<gpu::Event> own);
+  void markBegin(const gpu::CaptureState& capture, CUstream main);
+  Status launchAll(std::span<const PreparedLaunch> launches, CUstream main, bool& any);
   const gpu::Event& done() const;
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
   Status tellOfGraph(const gpu::CaptureState& capture);
@@ -129,6 +139,8 @@ class Launcher {
     std::uint32_t number = 0;  ///< 0: the next launch is not traced
   };
   Traced traced_;
+  std::unique_ptr<LaunchMarks> marks_;         ///< null: nobody asks
+  std::unique_ptr<LaunchedCall> next_;         ///< what callNext() has said; null where `marks_` is
   std::unique_ptr<KernelTimes> times_;         ///< made by the first launch that is traced
   std::atomic<KernelTimes*> timing_{nullptr};  ///< the same, for other threads
   mutable std::mutex namesMutex_;
