@@ -1,6 +1,7 @@
 // Threads of the library: named on request, joined by their owner.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
@@ -36,5 +37,11 @@ class Thread {
 
 /// Names the calling thread where NCCL_SET_THREAD_NAME=1. "": does nothing.
 void nameThisThread(const std::string& name);
+
+/// Not 0, and another one on each thread that lives.
+inline std::uint64_t threadNumber() {
+  thread_local const char place = 0;
+  return reinterpret_cast<std::uintptr_t>(&place);
+}
 
 }  // namespace tutti
