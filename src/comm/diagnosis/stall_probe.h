@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,14 @@
 #include "comm/diagnosis/stall_clock.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/diagnosis/stalls.h"
+#include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {
+
+/// Whether the operation of that name is sends and receives.
+inline bool connectsMessages(std::string_view operation) {
+  return operation == device::funcName(device::Func::SendRecv);
+}
 
 /// See StallProbe.
 class Probe final : public StallProbe {
@@ -28,13 +35,20 @@ class Probe final : public StallProbe {
   void inquire() override { inquired_ = true; }
   bool pending() const override { return inquired_; }
   std::vector<std::string> takeAnswer() override { return std::exchange(answer_, {}); }
+  bool suspects(Time now) const override { return clock_.suspects(now); }
+  bool still() const override { return stalled_ || clock_.reported(); }
+  RankState standing(Time now) const override { return state(now); }
+  void heed(const CircleNews& news) override;
 
  private:
+  static constexpr milliseconds kBetweenWords{1000};
   void rest(Time now);
   void look(Time now);
   void read(Time now);
   void took(Time now, std::uint64_t fingerprint, bool deaf);
   void ask(Time now);
+  void noteStill(Time now, bool stalled);
+  bool mayBeCircle(Time now) const;
   void conclude(Time now);
   void say(Time now, bool asks);
   bool confirmed(Time now);
@@ -52,6 +66,7 @@ class Probe final : public StallProbe {
   std::vector<std::string> underWay() const;
   const proxy::ProgressTask* collNet() const { return at_.collNet ? at_.collNet() : nullptr; }
   std::string peerText(int rank) const;
+  void tellCircle();
   void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
 
   const StallSubject at_;
@@ -61,8 +76,11 @@ class Probe final : public StallProbe {
   bool kernelsRun_ = false;
   const char* connecting_ = nullptr;  ///< in a call of that name, which waits for peers
   bool stalled_ = false;              ///< found to be, with all that could move
-  bool deaf_ = false;                 ///< the device does not let itself be read
-  std::optional<Time> begunAt_;       ///< of a reading under way
+  std::optional<Time> stillSince_;    ///< stalled, or said to be
+  CircleNews circle_;                 ///< of what is still
+  bool circleTold_ = false;
+  bool deaf_ = false;            ///< the device does not let itself be read
+  std::optional<Time> begunAt_;  ///< of a reading under way
   std::optional<Time> readAt_;
   std::optional<Time> askedAt_;  ///< others are being asked since then
   Time saidAt_{};

@@ -85,11 +85,17 @@ class StallBoard {
     const std::lock_guard lock(mutex_);
     states_[rank] = {state, SteadyClock::now()};
     asked_ = asked_ || state.asks != 0;
+    if (state.asks != 0) askedAt_ = SteadyClock::now();
   }
   /// Whether somebody has asked since the last call.
   bool takeAsked() {
     const std::lock_guard lock(mutex_);
     return std::exchange(asked_, false);
+  }
+  /// When somebody has asked last; the clock's zero: nobody has.
+  SteadyClock::time_point askedAt() const {
+    const std::lock_guard lock(mutex_);
+    return askedAt_;
   }
   /// What each rank has said since `when`.
   std::map<int, RankState> since(SteadyClock::time_point when) const {
@@ -109,6 +115,7 @@ class StallBoard {
   mutable std::mutex mutex_;
   std::map<int, Heard> states_;
   bool asked_ = false;
+  SteadyClock::time_point askedAt_{};
 };
 
 }  // namespace tutti::comm

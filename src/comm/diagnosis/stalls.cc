@@ -28,14 +28,9 @@ constexpr milliseconds kAnswers{2000};
 /// How long a device may take to copy a few words.
 constexpr milliseconds kDeaf{1500};
 constexpr milliseconds kFresh{700};
-constexpr milliseconds kBetweenWords{1000};
-/// Of a line of the log, which carries no more than 1,023 bytes, prefix included.
-constexpr std::size_t kLineRoom = 880;
-
-/// Whether the operation of that name is sends and receives.
-bool connectsMessages(std::string_view operation) {
-  return operation == device::funcName(device::Func::SendRecv);
-}
+/// How much longer a report waits where other communicators' calls may be in front of the operation, here or on another
+/// rank: until these have been still for kCircleSteady, and all ranks of a circle have heard of each other.
+constexpr milliseconds kCirclePatience{5000};
 
 }  // namespace
 
@@ -64,7 +59,7 @@ void Probe::rest(Time now) {
   begunAt_.reset();
   reader_->forget();
   sweep_.reset();
-  stalled_ = false;
+  noteStill(now, false);
   if (owes_ && now - saidAt_ >= kBetweenWords) say(now, false);
   if (!std::exchange(inquired_, false)) return;
   answer_ = underWay();
@@ -101,7 +96,7 @@ bool Probe::confirmed(Time now) {
 void Probe::look(Time now) {
   read(now);
   if (owes_ && fresh(now) && now - saidAt_ >= kBetweenWords) say(now, false);
-  stalled_ = confirmed(now);
+  noteStill(now, confirmed(now));
   const bool wanted = (stalled_ && now >= notBefore_) || inquired_;
   if (!askedAt_) {
     if (wanted && fresh(now)) ask(now);
@@ -112,7 +107,34 @@ void Probe::look(Time now) {
     return;
   }
   const bool lookedAgain = readAt_ && *readAt_ > *askedAt_;
+  if (!inquired_ && mayBeCircle(now)) return;
   if ((answered() && lookedAgain) || now - *askedAt_ >= kAnswers) conclude(now);
+}
+
+void Probe::noteStill(Time now, bool stalled) {
+  stalled_ = stalled;
+  if (!still()) {
+    stillSince_.reset();
+    circle_ = {};
+    circleTold_ = false;
+  } else if (!stillSince_) {
+    stillSince_ = now;
+  }
+}
+
+/// Whether somebody may yet find that what stands still does so for other communicators' calls.
+bool Probe::mayBeCircle(Time now) const {
+  return stalled_ && circle_.several && !circle_.closed && now - *stillSince_ < kCirclePatience;
+}
+
+void Probe::heed(const CircleNews& news) {
+  if (!still()) return;
+  circle_.several = news.several;
+  // What was found stays true as long as nothing moves, whether or not others go on saying their part.
+  if (news.text.empty() || (circle_.closed && !news.closed)) return;
+  circle_.text = news.text;
+  circle_.closed = news.closed;
+  if (circle_.closed && clock_.reported() && !circleTold_) tellCircle();
 }
 
 void Probe::read(Time now) {
@@ -188,8 +210,7 @@ RankState Probe::state(Time now) const {
   own.message = messages ? 1 : 0;
   setOperation(own, at_.launcher.lastOperation());
   if (kernelsRun_) {
-    const bool stalled = stalled_ || clock_.reported();
-    own.doing = deaf_ ? RankDoing::Deaf : stalled ? RankDoing::Stalled : RankDoing::Running;
+    own.doing = deaf_ ? RankDoing::Deaf : still() ? RankDoing::Stalled : RankDoing::Running;
   } else if (connecting_ != nullptr) {
     own.doing = RankDoing::Connecting;
     setOperation(own, connecting_);
@@ -224,20 +245,6 @@ void Probe::noteAwaited(RankState& own) const {
   }
 }
 
-/// The same for people.
-std::vector<std::string> Probe::awaited() const {
-  std::vector<std::string> lines;
-  if (connecting_ == nullptr) return lines;
-  for (const LinkRequest& link : at_.awaited.all()) {
-    const std::string part = !connectsMessages(connecting_)              ? fmt::format("call {}", connecting_)
-                             : link.direction == device::Direction::Send ? std::string("post its receive")
-                                                                         : std::string("post its send");
-    std::string line = fmt::format("waits for {} to {}", peerText(link.peer), part);
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 /// Also of connections that no kernel uses any more: what they were given may still be under way.
 void Probe::noteHolds(RankState& own) const {
   std::vector<RankState::Hold> each;
@@ -252,98 +259,6 @@ void Probe::noteHolds(RankState& own) const {
     each.push_back({at_.rank, -1, task->hold().blockedBy, device::ConnKind::Graph, 0});
   }
   tellHolds(own, each);
-}
-
-std::string Probe::headline(const RankState& own) const {
-  const std::string& who = at_.who;
-  const double seconds = own.forMs / 1000.0;
-  switch (own.doing) {
-    case RankDoing::Idle:
-      return fmt::format("{}: nothing is under way, {} operations were launched", who, own.launched);
-    case RankDoing::Connecting:
-      return fmt::format("{}: a call of {} has waited for {:.1f} s to be connected with other ranks", who,
-                         operationOf(own), seconds);
-    case RankDoing::Running:
-    case RankDoing::Stalled:
-    case RankDoing::Deaf:
-      break;
-  }
-  return fmt::format("{}: {}, number {} of this communicator, has been under way for {:.1f} s{}", who,
-                     at_.launcher.lastLaunch(), own.launched, seconds,
-                     own.doing == RankDoing::Stalled ? " and does not move" : "");
-}
-
-std::string Probe::peerText(int rank) const {
-  const topo::PeerInfo& peer = at_.peers[static_cast<std::size_t>(rank)];
-  return fmt::format("rank {} (host {}, device {}, pid {})", rank, peer.hostName.data(), peer.cudaDevice, peer.pid);
-}
-
-Diagnosis Probe::verdict(const RankState& own) const {
-  StallCase stall;
-  stall.self = at_.rank;
-  stall.nRanks = at_.nRanks;
-  stall.own = own;
-  // What came a moment before the question counts: everybody asks at about the same time, and answers once a second.
-  stall.answers = at_.board.since(*askedAt_ - kBetweenWords);
-  stall.limit = clock_.limit();
-  stall.hasLeft = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
-  stall.describe = [this](int rank) { return peerText(rank); };
-  stall.parent = [&bootstrap = at_.bootstrap](int rank) { return bootstrap.parentOf(rank); };
-  stall.callOf = [&calls = at_.calls](std::uint64_t n) { return calls.atOrBegun(n); };
-  return judgeStall(stall);
-}
-
-std::vector<std::string> Probe::waits() const {
-  std::vector<std::string> lines;
-  if (!kernelsRun_ || !readAt_) {
-    lines = awaited();
-    for (std::string& line : underWay()) lines.push_back(std::move(line));
-    return lines;
-  }
-  if (deaf_) return {"the device does not let its counters be read"};
-  for (const EndReading& end : reader_->ends()) {
-    if (const auto wait = waitOf(end)) lines.push_back(describeEnd(end, peerText(end.peer), *wait));
-  }
-  if (const proxy::ProgressTask* const task = collNet(); task != nullptr && !task->quiet()) {
-    lines.push_back(task->describe());
-  }
-  for (std::string& line : underWay()) lines.push_back(std::move(line));
-  if (reader_->leftOut() > 0) lines.push_back(fmt::format("{} more connections", reader_->leftOut()));
-  return lines;
-}
-
-std::vector<std::string> Probe::underWay() const {
-  return at_.relays != nullptr ? at_.relays->underWay() : std::vector<std::string>();
-}
-
-void Probe::warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const {
-  std::string text = fmt::format("{}. {}", head, verdict);
-  std::size_t told = 0;
-  for (; told < waits.size() && text.size() + waits[told].size() + 2 < kLineRoom; ++told) {
-    text += (told == 0 ? ". " : "; ") + waits[told];
-  }
-  if (told < waits.size()) text += fmt::format("; and {} more connections", waits.size() - told);
-  warn("Stall: {}", text);
-}
-
-void Probe::conclude(Time now) {
-  const RankState own = state(now);
-  const std::string head = headline(own);
-  // What moves holds nobody up, and its numbers are not those that others had when they answered.
-  const bool moves = clock_.movedAfter(*askedAt_);
-  const Diagnosis who = moves ? Diagnosis{"it moves", true} : verdict(own);
-  std::vector<std::string> lines = waits();
-  askedAt_.reset();
-  if (who.moves) {
-    notBefore_ = now + clock_.quiet();
-  } else if (stalled_) {
-    warnOnce(head, who.text, lines);
-    clock_.report();
-    sweep_.reset();  // it may move again
-  }
-  if (!std::exchange(inquired_, false)) return;
-  answer_ = {head, who.text};
-  answer_.insert(answer_.end(), lines.begin(), lines.end());
 }
 
 }  // namespace tutti::comm

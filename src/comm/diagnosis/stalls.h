@@ -32,6 +32,7 @@ class ChannelSet;
 class Launcher;
 class RankRelays;
 class StallBoard;
+struct RankState;
 
 /// What a probe looks at. All of it must outlive the probe.
 struct StallSubject {
@@ -53,6 +54,13 @@ struct StallSubject {
   std::function<const proxy::ProgressTask*()> collNet;
 };
 
+/// What is known of other communicators' calls that an operation waits for (comm/diagnosis/circles.h).
+struct CircleNews {
+  bool several = false;  ///< there may be such
+  bool closed = false;   ///< they wait in a circle
+  std::string text;      ///< as describeCircle(); empty: nothing
+};
+
 /// Of one communicator with peers. All members are called by the watch's thread (comm/ending/watch.h), which never
 /// waits: everything here is begun in one tick and looked after in later ones.
 class StallProbe {
@@ -70,6 +78,15 @@ class StallProbe {
   virtual bool pending() const = 0;
   /// One line per fact; empty before the first answer.
   virtual std::vector<std::string> takeAnswer() = 0;
+
+  /// Something has been under way for the limit: worth a look at what is in front of it.
+  virtual bool suspects(SteadyClock::time_point now) const = 0;
+  /// It was found not to move.
+  virtual bool still() const = 0;
+  /// What it would say of itself.
+  virtual RankState standing(SteadyClock::time_point now) const = 0;
+  /// After each tick: a report tells it, a circle also where the report was made before it was found.
+  virtual void heed(const CircleNews& news) = 0;
 };
 
 }  // namespace tutti::comm

@@ -194,6 +194,7 @@ void KernelWatch::run() {
 void KernelWatch::lookAtAll() {
   for (ncclComm* comm : comms_) look(*comm);
   const auto now = SteadyClock::now();
+  circles_.tick(comms_, now);
   std::vector<const ActivitySlot*> told;
   for (InitStall* init : inits_) {
     init->tick(now);

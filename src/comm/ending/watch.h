@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "comm/diagnosis/init_stall.h"
+#include "comm/ending/circle_watch.h"
 #include "comm/ending/metrics_service.h"
 #include "comm/ending/stall_service.h"
 
@@ -62,6 +63,7 @@ class KernelWatch {
   StallService service_;    ///< the thread's
   MetricsService metrics_;  ///< likewise
   HungCalls hungCalls_;     ///< likewise
+  CircleWatch circles_;     ///< likewise
   std::condition_variable wake_;
   Thread thread_;  ///< runs while there are communicators
 };

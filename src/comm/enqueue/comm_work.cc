@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/threads/thread.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
 #include "comm/diagnosis/call_exchange.h"
@@ -17,6 +18,7 @@
 #include "comm/init/connect_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
+#include "comm/launch/launch_marks.h"
 #include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/plan.h"
@@ -50,7 +52,9 @@ std::string nameOf(const KernelShape& kernel) {
 /// Says for reports of stalls for which operation a call opens connections, as long as it lives.
 class Connecting {
  public:
-  Connecting(CommProgress& progress, const Plan& plan) : progress_(progress) {
+  Connecting(CommProgress& progress, const Plan& plan, const LaunchedCall& call) : progress_(progress) {
+    const int alone = call.messages ? CommProgress::kMessagesAlone : 0;
+    progress_.connectingCall.store(static_cast<std::uint16_t>(call.function | alone));
     if (!plan.launches.empty()) progress_.connecting.store(device::funcName(plan.launches.front().func));
   }
   Connecting(const Connecting&) = delete;
@@ -114,6 +118,7 @@ const Plan& CommWork::planned() const {
 
 Status CommWork::plan() {
   pass_.emplace(comm_->gate);
+  comm_->progress.caller.store(threadNumber(), std::memory_order_relaxed);
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
   if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
@@ -132,7 +137,7 @@ Status CommWork::checkMayGoOn() const {
 Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
   noteWaiting();
-  const Connecting mark(comm_->progress, kept_->plan);
+  const Connecting mark(comm_->progress, kept_->plan, launchedCall());
   const trace::Within within(comm_->progress.traced.number);
   const trace::Span span(trace::Kind::Connect, comm_->progress.traced.number, trace::Takes::Long,
                          [this] { return peersText(kept_->missing); });
@@ -188,7 +193,10 @@ Status CommWork::launch(void* groupEvent) {
     for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
   }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent,
-                             [this](bool captured) { noteCalls(captured); }));
+                             [this](bool captured) {
+                               noteCalls(captured);
+                               comm_->parts.launcher->callNext(launchedCall());
+                             }));
   if (begin != 0) traceLaunches(*comm_, kept_->ops, kept_->launches, begin);
   for (const Decision& decision : kept_->plan.decisions) {
     comm_->tally->launched(decision.choice.algorithm, decision.choice.protocol, decision.request.bytes);
@@ -219,6 +227,13 @@ void CommWork::forgetCalls() {
   if (!kept_->messages.empty()) comm_->calls->messages().giveUp();
 }
 
+/// What is about to be launched; its number is right once its calls are noted.
+LaunchedCall CommWork::launchedCall() const {
+  const bool messages = kept_->calls.empty();
+  const ApiFunc function = messages ? kept_->ops.front().func : kept_->calls.front().func;
+  return {comm_->calls->log().called(), static_cast<std::uint8_t>(function), messages};
+}
+
 Result<bool> CommWork::captured() const {
   if (kept_->plan.streams.empty()) return false;
   return comm_->parts.launcher->captured(kept_->plan.streams);
@@ -232,7 +247,7 @@ Status CommWork::checkCalls() {
   if (!mustCheckCalls()) return {};
   ASSIGN(const bool inGraph, captured());
   if (inGraph) return {};
-  const Connecting mark(comm_->progress, kept_->plan);
+  const Connecting mark(comm_->progress, kept_->plan, launchedCall());
   CallLog& log = comm_->calls->log();
   log.begin(kept_->calls);
   const Status compared = compareGroup(*comm_, kept_->calls);

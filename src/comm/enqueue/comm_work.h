@@ -12,6 +12,7 @@ struct ncclComm;
 namespace tutti::comm {
 
 struct Op;
+struct LaunchedCall;
 struct Plan;
 
 /// One communicator's part of a group. Its steps come in the order of its members. Storage is kept from one group to
@@ -62,6 +63,7 @@ class CommWork {
 
   Status checkMesh() const;
   Result<bool> captured() const;
+  LaunchedCall launchedCall() const;
   void noteCalls(bool captured);
   void noteWaiting();
 

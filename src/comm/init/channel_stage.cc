@@ -55,6 +55,7 @@ GraphRules graphRules(ncclComm& comm) {
   const bool mix = comm.config.values.graphUsageMode == 2;
   GraphRules rules{
       .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+  rules.marks = comm.identity.nRanks > 1 && comm.options.stallAfter > milliseconds(0);
   if (comm.membership.family) rules.shared = comm.membership.family->order();
   return rules;
 }

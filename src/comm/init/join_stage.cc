@@ -10,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "comm/diagnosis/call_exchange.h"
+#include "comm/diagnosis/circle_words.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
@@ -64,6 +65,7 @@ Status joinBootstrap(ncclComm& comm, const JoinStep& join) {
       if (comm.calls->due()) lookAtKernels();
       return;
     }
+    if (comm.circles->hear(rank, state)) return;
     if (!comm.revokedPeers->hear(rank, state)) comm.stalls->hear(rank, state);
   };
   options.onDeparture = [] { lookAtKernels(); };

@@ -4,9 +4,11 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/threads/thread.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/awaited_peers.h"
 #include "comm/diagnosis/call_exchange.h"
+#include "comm/diagnosis/circle_words.h"
 #include "comm/diagnosis/stall_state.h"
 #include "comm/state/births.h"
 #include "comm/state/exit_delivery.h"
@@ -70,9 +72,11 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       residence(std::make_unique<tutti::comm::Residence>()),
       tally(std::make_unique<tutti::comm::OpTally>()),
       stalls(std::make_unique<tutti::comm::StallBoard>()),
+      circles(std::make_unique<tutti::comm::CircleBoard>()),
       calls(std::make_unique<tutti::comm::CallExchange>()),
       revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
   progress.revocation = std::make_unique<tutti::comm::Revocation>();
+  progress.caller = tutti::threadNumber();
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
   abort.addListener([this](tutti::Status why) {
     births->stop(tutti::comm::Births::Tie::Health, why,

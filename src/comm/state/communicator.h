@@ -52,6 +52,7 @@ class AwaitedPeers;
 class BackgroundTask;
 class Births;
 class CallExchange;
+class CircleBoard;
 class ChannelSet;
 class CommCollNet;
 class CommNetwork;
@@ -148,6 +149,7 @@ struct CommParts {
 
 /// What changes while a communicator is used. `task` under `mutex`; the rest atomic.
 struct CommProgress {
+  static constexpr std::uint16_t kMessagesAlone = 0x100;
   std::mutex mutex;                                   ///< task, joined
   std::shared_ptr<BackgroundTask> task;               ///< work of a non-blocking call, null if none is under way
   std::atomic<bool> starting{true};                   ///< made, but its init has not run to its end
@@ -163,7 +165,9 @@ struct CommProgress {
   std::atomic<bool> aborted{false};           ///< by ncclCommAbort
   std::atomic<std::uint64_t> opCount{0};
   std::atomic<const char*> connecting{nullptr};  ///< the operation whose call waits to be connected with peers
+  std::atomic<std::uint16_t> connectingCall{0};  ///< its first ApiFunc, and kMessagesAlone if it has no collective
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
+  std::atomic<std::uint64_t> caller{0};          ///< the thread (threadNumber()) that has called last, or made it
   trace::CommCounts traced;                      ///< for this rank's trace; the calling thread's
   std::shared_ptr<KernelWait> kernels;           ///< while the watch sees them run; its thread's
 };
@@ -196,6 +200,7 @@ struct ncclComm {
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
   const std::unique_ptr<tutti::comm::OpTally> tally;        ///< what it has done
   const std::unique_ptr<tutti::comm::StallBoard> stalls;    ///< what peers say of themselves
+  const std::unique_ptr<tutti::comm::CircleBoard> circles;  ///< the same of calls behind other communicators' calls
   const std::unique_ptr<tutti::comm::CallExchange> calls;   ///< its collectives, and what peers say of theirs
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
   tutti::comm::Membership membership;
