@@ -101,11 +101,28 @@ struct alignas(16) P2pWork {
 };
 static_assert(sizeof(P2pWork) == 48);
 
+/// When a channel worked for a work, by the device's clock (Thread::nanoseconds()); 0: not yet. In host memory.
+struct alignas(16) Stamp {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+static_assert(sizeof(Stamp) == 16);
+
+/// Which of a launch's stamps is of the work on the channel `block` of the launch. A work of messages has two, the
+/// first of what it sends (`half` 0), the other of what it receives (1).
+TUTTI_PURE std::size_t collStamp(std::size_t nWorks, std::size_t block, std::size_t work) {
+  return block * nWorks + work;
+}
+TUTTI_PURE std::size_t messageStamp(std::size_t nWorks, std::size_t block, std::size_t work, std::size_t half) {
+  return (block * nWorks + work) * 2 + half;
+}
+
 /// The one parameter of every kernel. Works run in order; block b is channel firstChannel + b and skips works that do
 /// not include it.
 inline constexpr int kMaxWorksPerLaunch = 80;
 struct alignas(16) KernelArgs {
   const CommView* comm;
+  Stamp* stamps;  ///< where blocks write when they worked (collStamp(), messageStamp()); null: nobody wants to know
   std::uint32_t nWorks;
   std::uint32_t firstChannel;
   union {

@@ -11,7 +11,8 @@ from support import BUILD, check
 
 PLUGIN = BUILD / "examples/libnccl-profiler-json.so"
 
-ABOVE = {"Coll": "Call", "ProxyOp": "Coll", "ProxyStep": "ProxyOp", "Launch": "Group", "Call": "Group"}
+ABOVE = {"Coll": "Call", "KernelCh": "Coll", "ProxyOp": "Coll", "ProxyStep": "ProxyOp", "Launch": "Group",
+         "Call": "Group"}
 
 
 def events_of(folder, **env):

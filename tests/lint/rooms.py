@@ -242,8 +242,11 @@ ROOMS = {
         },
     },
     "comm/launch": {
-        "for": "launching plans, graphs that keep them, devices in use",
-        "may": {"base/.": {}, "trace": {}, "device/.": {}, "gpu": {}, "proxy": {}},
+        "for": "launching plans, graphs that keep them, when kernels ran, devices in use",
+        "may": {
+            "base/.": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {}, "device/.": {}, "gpu": {}, "proxy": {},
+            "plugin": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
+        },
     },
     "comm/connect": {
         "for": "which connections a plan needs, and making them",
@@ -319,9 +322,11 @@ ROOMS = {
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "trace": {}, "device/kernels": {}, "gpu": {}, "plugin": {"only": r"profiler\.h"},
+            "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
+            "plugin": {"only": r"profiler\.h"},
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "bootstrap": {}, "comm/plan": {},
-            "comm/launch": {}, "comm/connect": {}, "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},
+            "comm/launch": {}, "comm/connect": {},
+            "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },

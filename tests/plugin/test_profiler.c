@@ -166,7 +166,7 @@ static void describe(const Descriptor* e, char* text, size_t room) {
       return;
 #elif V >= 4
     case ncclProfileKernelCh:
-      snprintf(text, room, "channel=%d timer=%d", e->kernelCh.channelId, (int)e->kernelCh.pTimer);
+      snprintf(text, room, "channel=%d timer=%lu", e->kernelCh.channelId, (unsigned long)e->kernelCh.pTimer);
       return;
 #endif
 #if V >= 3
@@ -227,6 +227,9 @@ static ncclResult_t recordEventState(void* handle, VERSIONED(ncclProfilerEventSt
   const int ofStep = state >= ncclProfilerProxyStepSendGPUWait && state <= ncclProfilerProxyStepRecvGPUWait;
   if (args != NULL && (ofStep || state == ncclProfilerProxyStepSendPeerWait_v4)) {
     snprintf(record.text, sizeof(record.text), "size=%zu", args->proxyStep.transSize);
+  }
+  if (args != NULL && state == ncclProfilerKernelChStop) {
+    snprintf(record.text, sizeof(record.text), "timer=%lu", (unsigned long)args->kernelCh.pTimer);
   }
   if (args != NULL && state == ncclProfilerNetPluginUpdate) {
     snprintf(record.text, sizeof(record.text), "data=%p", args->netPlugin.data);

@@ -14,11 +14,12 @@
 #endif
 #include "nccl_profiler.h"
 
-enum { kMostStates = 4, kKept = 1 << 14 };
+enum { kMostStates = 4, kKept = 1 << 14, kDeviceThread = 1 << 30 };
 
 /** A communicator. */
 typedef struct {
   int rank;
+  uint64_t channels; /**< whose thread on the device has its name in the file; under `lock` */
 } Context;
 
 /** An event. Those below it may begin after its end, so it stays until kKept others have ended as well, and then until
@@ -31,8 +32,9 @@ typedef struct Event {
   unsigned long id;
   const char* kind;
   int rank;
-  pid_t thread;
-  double begin, end; /**< microseconds */
+  pid_t thread;      /**< of a kernel's channel: kDeviceThread and its number */
+  double begin, end; /**< microseconds, by this process's clock */
+  uint64_t timer;    /**< KernelCh: when it began by the device's clock, in nanoseconds */
   char text[160];    /**< JSON: what else the descriptor says */
   int nStates;
   struct {
@@ -49,7 +51,8 @@ static int nFiles;
 static unsigned long nEvents;
 static Event* ended[kKept]; /* the last ones, in a ring */
 static unsigned long nEnded;
-static Event* captured; /* ended as well; a list by Event::next */
+static Event* captured;             /* ended as well; a list by Event::next */
+static double deviceOffset = 1e300; /* from the device's clock to this process's, in microseconds */
 
 static double now(void) {
   struct timespec t;
@@ -100,7 +103,7 @@ static void closeFile(void) {
 
 static ncclResult_t init(void** context, uint64_t commId, int* eActivationMask, const char* commName, int nNodes,
                          int nranks, int rank, ncclDebugLogger_t log) {
-  Context* mine = malloc(sizeof(*mine));
+  Context* mine = calloc(1, sizeof(*mine));
   if (mine == NULL) return ncclSystemError;
   mine->rank = rank;
   pthread_mutex_lock(&lock);
@@ -175,9 +178,32 @@ static void describeEvent(Event* event, const ncclProfilerEventDescr_v6_t* e) {
     case ncclProfileProxyStep:
       describe(event, ",\"step\":%d", e->proxyStep.step);
       return;
+    case ncclProfileKernelCh:
+      event->timer = e->kernelCh.pTimer;
+      event->thread = kDeviceThread + e->kernelCh.channelId;
+      describe(event, ",\"channel\":%d", e->kernelCh.channelId);
+      return;
     default:
       return;
   }
+}
+
+/** When the device's clock said so, by this process's. Nothing is told before it is: the least difference between the
+    two that was seen is the nearest. `lock` is held. */
+static double atDevice(uint64_t timer) {
+  const double its = (double)timer / 1e3;
+  const double offset = now() - its;
+  if (offset < deviceOffset) deviceOffset = offset;
+  return its + deviceOffset;
+}
+
+/** Names the channel's thread on the device. `lock` is held. */
+static void nameChannel(Context* mine, int channel) {
+  if ((mine->channels >> channel & 1) != 0) return;
+  mine->channels |= 1ULL << channel;
+  fprintf(file,
+          "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"device, channel %d\"}},\n",
+          mine->rank, kDeviceThread + channel, channel);
 }
 
 static ncclResult_t startEvent(void* context, void** eHandle, ncclProfilerEventDescr_v6_t* e) {
@@ -194,8 +220,9 @@ static ncclResult_t startEvent(void* context, void** eHandle, ncclProfilerEventD
   pthread_mutex_lock(&lock);
   event->id = ++nEvents;
   if (event->parent != NULL) ++event->parent->users;
+  event->begin = event->timer != 0 ? atDevice(event->timer) : now();
+  if (event->timer != 0) nameChannel(context, event->thread - kDeviceThread);
   pthread_mutex_unlock(&lock);
-  event->begin = now();
   *eHandle = event;
   return ncclSuccess;
 }
@@ -203,6 +230,10 @@ static ncclResult_t startEvent(void* context, void** eHandle, ncclProfilerEventD
 static ncclResult_t recordEventState(void* eHandle, ncclProfilerEventState_v6_t state,
                                      ncclProfilerEventStateArgs_v6_t* args) {
   Event* event = eHandle;
+  if (state == ncclProfilerKernelChStop) {
+    event->end = event->begin + (double)(args->kernelCh.pTimer - event->timer) / 1e3;
+    return ncclSuccess;
+  }
   if (event->nStates == kMostStates) return ncclSuccess;
   const int ofStep = state <= ncclProfilerProxyStepRecvGPUWait || state == ncclProfilerProxyStepSendPeerWait_v4;
   event->states[event->nStates].state = (int)state;
@@ -226,7 +257,7 @@ static void writeEvent(const Event* event) {
 
 static ncclResult_t stopEvent(void* eHandle) {
   Event* event = eHandle;
-  event->end = now();
+  if (event->end == 0) event->end = now(); /* a kernel's channel has said it */
   pthread_mutex_lock(&lock);
   writeEvent(event);
   if (event->captured) {

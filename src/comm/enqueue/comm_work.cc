@@ -164,6 +164,7 @@ Status CommWork::loadKernels() {
       if (trace::on()) kernel.traced = trace::text(kernel.name);
     }
     planned.args.comm = parts.channels->view();
+    planned.args.stamps = nullptr;
     planned.args.firstChannel = planned.firstChannel;
     kept_->launches.push_back({kernel.function,
                                device::funcName(planned.func),

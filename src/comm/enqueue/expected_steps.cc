@@ -37,51 +37,16 @@ CountedChannel countedChannel(const ncclComm& comm, unsigned channel) {
 
 }  // namespace
 
-/// Finds whose a work is. Works come in another order than calls, those of equal calls in the same.
-class ExpectedPlan::Finder {
- public:
-  explicit Finder(std::span<const ToldOperation> told) : told_(told), taken_(told.size()) {}
-
-  std::size_t collective(const device::CollWork& work) {
-    return find([&](const plugin::Event& event) {
-      return event.type == ncclProfileColl && event.coll.sendBuff == work.send && event.coll.recvBuff == work.recv;
-    });
-  }
-  std::size_t message(bool sends, int peer, const void* buffer) {
-    return find([&](const plugin::Event& event) {
-      const bool isSend = event.p2p.func[0] == 'S';
-      return event.type == ncclProfileP2p && isSend == sends && event.p2p.peer == peer && event.p2p.buff == buffer;
-    });
-  }
-  int maskOf(std::size_t operation) const { return operation == kNobody ? 0 : told_[operation].mask; }
-
- private:
-  template <class Is>
-  std::size_t find(const Is& is) {
-    for (std::size_t i = first_; i < told_.size(); ++i) {
-      if (taken_[i] || !is(told_[i].event)) continue;
-      taken_[i] = true;
-      while (first_ < told_.size() && taken_[first_]) ++first_;
-      return i;
-    }
-    return kNobody;
-  }
-
-  std::span<const ToldOperation> told_;
-  std::vector<bool> taken_;
-  std::size_t first_ = 0;  ///< those before are taken
-};
-
 ExpectedPlan::ExpectedPlan(const ncclComm& comm, std::span<const ToldOperation> told, const Plan& plan) {
   if (!comm.parts.channels->driven()) return;
-  Finder finder(told);
+  OperationFinder finder(told);
   for (const PlannedLaunch& launch : plan.launches) {
     if (!device::isCollNet(launch.algorithm)) addWorks(comm, launch, finder);
   }
   addUncounted(comm, plan);
 }
 
-void ExpectedPlan::addWorks(const ncclComm& comm, const PlannedLaunch& launch, Finder& finder) {
+void ExpectedPlan::addWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder) {
   const CountedKernel kernel{launch.func, launch.algorithm, launch.protocol, launch.op, device::typeBytes(launch.type)};
   std::vector<StepCount> counts;
   for (const device::CollWork& work : launch.colls()) {
@@ -144,7 +109,7 @@ void ExpectedPlan::expect(std::span<void* const> handles) const {
   for (const auto& events : uncounted_) events->forget();
   for (const Entry& entry : entries_) {
     proxy::ExpectedSteps steps = entry.steps;
-    if (entry.operation != kNobody) steps.parent = handles[entry.operation];
+    if (entry.operation != OperationFinder::kNobody) steps.parent = handles[entry.operation];
     entry.events->expect(steps);
   }
 }

@@ -8,19 +8,13 @@
 #include <vector>
 
 #include "comm/connect/step_counts.h"
+#include "comm/enqueue/told_operations.h"
 #include "comm/plan/plan.h"
-#include "plugin/profiler.h"
 #include "proxy/step_events.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
-
-/// An operation whose own event is told, and which kinds are of what comes of it.
-struct ToldOperation {
-  plugin::Event event{};  ///< Coll or P2p
-  int mask = 0;
-};
 
 /// The steps of one plan, which may be launched again and again. They are counted whether anybody listens or not: that
 /// is how later operations are told from earlier ones. Does not touch the communicator after its constructor.
@@ -36,15 +30,13 @@ class ExpectedPlan {
   void expect(std::span<void* const> handles) const;
 
  private:
-  static constexpr std::size_t kNobody = ~std::size_t{0};
   struct Entry {
     std::shared_ptr<proxy::StepEvents> events;
     proxy::ExpectedSteps steps;
-    std::size_t operation = kNobody;  ///< whose it is, of `told`
+    std::size_t operation = OperationFinder::kNobody;  ///< whose it is, of `told`
   };
-  class Finder;
 
-  void addWorks(const ncclComm& comm, const PlannedLaunch& launch, Finder& finder);
+  void addWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder);
   void add(const ncclComm& comm, int channel, const StepCount& count, std::size_t operation, int mask);
   void addUncounted(const ncclComm& comm, const Plan& plan);
 

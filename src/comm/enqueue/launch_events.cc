@@ -96,7 +96,7 @@ void countUnheard(plugin::EventSink& sink, std::span<const Op> ops) {
 
 }  // namespace
 
-PlanEvents::PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan)
+PlanEvents::PlanEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan)
     : sink_(comm.parts.events), rank_(comm.identity.rank) {
   operations_.reserve(ops.size());
   std::size_t collective = 0;
@@ -111,6 +111,7 @@ PlanEvents::PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan
     }
   }
   expected_ = ExpectedPlan(comm, operations_, plan);
+  channels_ = ExpectedChannels(comm, operations_, plan);
 }
 
 void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint64_t number) {
@@ -190,10 +191,11 @@ void PlanEvents::tell() {
   const std::lock_guard lock(replays_);
   start();
   expect(handles_);
+  expectChannels(true);
   stop();
 }
 
-LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, const Plan& plan, void* group)
+LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group)
     : comm_(comm), group_(group) {
   if (comm.parts.events == nullptr) return;
   const auto first = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.events.mask != 0; });
@@ -221,6 +223,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   }
   started_ = true;
   plan_->start();
+  plan_->expectChannels(false);
   if (!plan_->expects()) return {};
   // Replays and launches of relatives are said as they come up: so must this one be.
   const bool alone = comm_.membership.family == nullptr && !comm_.parts.launcher->everCaptured();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/enqueue/expected_channels.h"
 #include "comm/enqueue/expected_steps.h"
 #include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
@@ -21,8 +22,9 @@ namespace tutti::comm {
 /// again. Any thread, one at a time.
 class PlanEvents {
  public:
-  /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs.
-  PlanEvents(const ncclComm& comm, std::span<const Op> ops, const Plan& plan);
+  /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs: its kernels are
+  /// told where to write when they work, if somebody wants to know.
+  PlanEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan);
 
   bool empty() const { return !tellsGroup_ && operations_.empty() && expected_.empty(); }
   /// The groups first, and what is in them in the order of the calls.
@@ -33,6 +35,8 @@ class PlanEvents {
   bool expects() const { return !expected_.empty(); }
   /// They hear of operations with these handles, before kernels of them run: launch after launch. Any thread.
   void expect(std::span<void* const> handles) const { expected_.expect(handles); }
+  /// The channels of its kernels will be told of, as parts of what start() began.
+  void expectChannels(bool replay) const { channels_.expect(handles_, replay); }
   void stop();
   /// Both, for a replay: copies of a graph may be replayed at the same time.
   void tell();
@@ -47,6 +51,7 @@ class PlanEvents {
   bool tellsGroup_ = false;
   std::vector<ToldOperation> operations_;
   ExpectedPlan expected_;
+  ExpectedChannels channels_;
   std::vector<void*> handles_;
   void* group_ = nullptr;
   std::mutex replays_;  ///< held by tell()
@@ -57,7 +62,7 @@ class LaunchEvents final : public LaunchListener {
  public:
   /// `group`: the handle of the group's own event. Nothing is told where the communicator has no listener. What is
   /// captured is told at every replay, from a thread of the driver's, but for its kernels.
-  LaunchEvents(ncclComm& comm, std::span<const Op> ops, const Plan& plan, void* group);
+  LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group);
   LaunchEvents(const LaunchEvents&) = delete;
   LaunchEvents& operator=(const LaunchEvents&) = delete;
   ~LaunchEvents() override;

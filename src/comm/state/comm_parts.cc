@@ -3,6 +3,7 @@
 #include "comm/collnet/comm_collnet.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/stalls.h"
+#include "comm/launch/channel_events.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/plan/plan_context.h"
@@ -16,7 +17,10 @@ namespace tutti::comm {
 
 CommParts::CommParts() : planning(std::make_unique<PlanContext>()) {}
 CommParts::CommParts(CommParts&& other) noexcept = default;
-CommParts::~CommParts() = default;
+CommParts::~CommParts() {
+  // Graphs may keep it, but not what it has of the device.
+  if (channelEvents) channelEvents->close();
+}
 
 void CommParts::stopProgress() {
   progress.reset();

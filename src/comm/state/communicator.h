@@ -53,6 +53,7 @@ class BackgroundTask;
 class Births;
 class CallExchange;
 class CircleBoard;
+class ChannelEvents;
 class ChannelSet;
 class CommCollNet;
 class CommNetwork;
@@ -136,8 +137,9 @@ struct CommParts {
   std::vector<std::unique_ptr<transport::Transport>> transports;
   std::unique_ptr<RankRelays> relays;  ///< null: a lone rank
   std::unique_ptr<PlanContext> planning;
-  device::SlotBytes proxiedMeshSlots{};       ///< of connections for messages over the network
-  std::shared_ptr<plugin::EventSink> events;  ///< null: nobody listens; open events and graphs keep it longer
+  device::SlotBytes proxiedMeshSlots{};          ///< of connections for messages over the network
+  std::shared_ptr<plugin::EventSink> events;     ///< null: nobody listens; open events and graphs keep it longer
+  std::shared_ptr<ChannelEvents> channelEvents;  ///< null: nobody has wanted to hear of channels so far
   std::unique_ptr<ChannelSet> channels;
   std::unique_ptr<CommCollNet> collNet;  ///< null: collectives do not run in the network
   std::unique_ptr<Launcher> launcher;

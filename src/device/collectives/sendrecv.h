@@ -161,6 +161,21 @@ TUTTI_DEVICE void copyToSelf(const Crew& crew, const P2pWork& work, unsigned cha
                   simt::streamingPays(work.sendBytes));
 }
 
+/// Writes when the crew's half of work `i` begins or ends, where somebody wants to know; `half` as messageStamp() has
+/// it.
+TUTTI_DEVICE void stampBegin(const Crew& crew, const KernelArgs& args, unsigned i, unsigned half) {
+  if (args.stamps == nullptr || crew.group.rank != 0) return;
+  const simt::Thread t = crew.thread;
+  t.storeRelaxedSys(&args.stamps[messageStamp(args.nWorks, t.block(), t.anew(i), half)].begin, t.nanoseconds());
+}
+TUTTI_DEVICE void stampEnd(const Crew& crew, const KernelArgs& args, unsigned i, unsigned half) {
+  if (args.stamps == nullptr) return;
+  const simt::Thread t = crew.thread;
+  t.syncGroup(crew.barrier, crew.group);
+  if (crew.group.rank != 0) return;
+  t.storeRelaxedSys(&args.stamps[messageStamp(args.nWorks, t.block(), t.anew(i), half)].end, t.nanoseconds());
+}
+
 /// All messages this rank sends in the launch, and its copies to itself.
 TUTTI_DEVICE void sendMessages(Crew crew, const KernelArgs& args, unsigned channel) {
   const CommView& comm = *args.comm;
@@ -169,6 +184,7 @@ TUTTI_DEVICE void sendMessages(Crew crew, const KernelArgs& args, unsigned chann
     if (work.sendPeer < 0 || channel < work.channelLo || channel > work.channelHi) continue;
     const SendConn* peers = comm.channels[channel].send[static_cast<int>(ConnKind::Mesh)];
     if constexpr (simt::kPulls) crew.registered = args.registered[i] != 0;
+    stampBegin(crew, args, i, 0);
     if (work.sendPeer == comm.rank) {
       copyToSelf(crew, work, channel);
     } else if (work.sendProtocol == Protocol::LL) {
@@ -176,6 +192,7 @@ TUTTI_DEVICE void sendMessages(Crew crew, const KernelArgs& args, unsigned chann
     } else {
       sendMessage<Protocol::Simple>(crew, peers, work, channel);
     }
+    stampEnd(crew, args, i, 0);
   }
   // At the end: a reader that is late keeps no message to others.
   if constexpr (simt::kPulls) awaitReaders(crew, args, channel);
@@ -187,11 +204,13 @@ TUTTI_DEVICE void recvMessages(const Crew& crew, const KernelArgs& args, unsigne
   for (unsigned i = 0; i < args.nWorks; ++i) {
     const P2pWork& work = args.p2p[i];
     if (!receives(args, work, channel)) continue;
+    stampBegin(crew, args, i, 1);
     if (work.recvProtocol == Protocol::LL) {
       recvMessage<Protocol::LL>(crew, args, work, channel);
     } else {
       recvMessage<Protocol::Simple>(crew, args, work, channel);
     }
+    stampEnd(crew, args, i, 1);
   }
 }
 

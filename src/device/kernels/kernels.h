@@ -109,6 +109,18 @@ TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
   }
 }
 
+/// Writes when the block's work `i` begins or ends, where somebody wants to know.
+TUTTI_DEVICE void stampBegin(simt::Thread t, const KernelArgs& args, unsigned i) {
+  if (args.stamps == nullptr || t.index() != 0) return;
+  t.storeRelaxedSys(&args.stamps[collStamp(args.nWorks, t.block(), t.anew(i))].begin, t.nanoseconds());
+}
+TUTTI_DEVICE void stampEnd(simt::Thread t, const KernelArgs& args, unsigned i) {
+  if (args.stamps == nullptr) return;
+  t.syncBlock();
+  if (t.index() == 0)
+    t.storeRelaxedSys(&args.stamps[collStamp(args.nWorks, t.block(), t.anew(i))].end, t.nanoseconds());
+}
+
 /// Body of a collective kernel.
 template <class M, class T, template <class> class Op>
 TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
@@ -118,7 +130,9 @@ TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const K
     const CollWork& work = args.coll[i];
     if (block.channel < work.channelLo || block.channel > work.channelHi) continue;
     if constexpr (simt::kPulls) block.registered = args.registered[i] != 0;
+    stampBegin(t, args, i);
     runWork<M, T, Op<T>>(block, work);
+    stampEnd(t, args, i);
   }
   simt::finishStreaming();
 }

@@ -32,6 +32,10 @@
 //                                   thread: later) see it too. No other access is ordered by it
 //     pause(again)                  after an unsuccessful poll; again: nothing was done since the last one
 //     trap(message)
+//     anew(i)                       i, of which the compiler does not know that it has computed with it before: it
+//     keeps
+//                                   no register for that
+//     nanoseconds()                 the device's clock: %globaltimer; the host's steady clock on the software GPU
 //   tutti::simt::Group{rank, size}  threads that share a piece of work
 //   tutti::simt::forEachPack(group, n, f)
 //                                   calls f(i) for this thread's share of 0..n-1: strided per thread on a GPU

@@ -123,6 +123,10 @@ class Thread {
   TUTTI_DEVICE unsigned index() const { return threadIdx.x; }
   TUTTI_DEVICE unsigned threads() const { return blockDim.x; }
   TUTTI_DEVICE unsigned block() const { return blockIdx.x; }
+  TUTTI_DEVICE unsigned anew(unsigned value) const {
+    asm volatile("" : "+r"(value));
+    return value;
+  }
   TUTTI_DEVICE unsigned blocks() const { return gridDim.x; }
   TUTTI_DEVICE unsigned lane() const { return threadIdx.x % 32; }
   TUTTI_DEVICE unsigned warp() const { return threadIdx.x / 32; }
@@ -191,6 +195,11 @@ class Thread {
   /// Nothing: a poll already waits for memory, and sleeping costs latency.
   TUTTI_DEVICE void pause(bool = true) const {}
   TUTTI_DEVICE void trap(const char*) const { asm volatile("trap;"); }
+  TUTTI_DEVICE std::uint64_t nanoseconds() const {
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+    return now;
+  }
 };
 
 template <class P>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <type_traits>
 
@@ -34,6 +35,7 @@ class Thread {
   unsigned index() const { return self_->thread; }
   unsigned threads() const { return self_->threads; }
   unsigned block() const { return self_->block; }
+  unsigned anew(unsigned value) const { return value; }
   unsigned blocks() const { return self_->blocks; }
   unsigned lane() const { return self_->thread % 32; }
   unsigned warp() const { return self_->thread / 32; }
@@ -119,6 +121,10 @@ class Thread {
 
   void pause(bool again = true) const { self_->ops->pause(self_, again); }
   void trap(const char* message) const { self_->ops->trap(self_, message); }
+  std::uint64_t nanoseconds() const {
+    return static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
 
  private:
   static bool endsLine(const Pack16* p) { return reinterpret_cast<std::uintptr_t>(p) % 128 == 112; }

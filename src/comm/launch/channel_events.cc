@@ -1,0 +1,170 @@
+#include "comm/launch/channel_events.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+#include "base/threads/shortage.h"
+
+namespace tutti::comm {
+
+namespace {
+
+/// Between two looks: short while something happens, then longer and longer. Kernels say themselves when they worked,
+/// so looking often gains little, and takes time from what the processors are there for.
+constexpr std::chrono::microseconds kSoon{500};
+constexpr std::chrono::microseconds kLate{4000};
+
+std::uint64_t read(std::uint64_t& word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stamps>> ChannelEvents::stamps(const gpu::Device& device, std::size_t count) {
+  {
+    const std::lock_guard lock(incomingMutex_);
+    if (closed_) return fail(ncclInternalError, "Stamps were asked for by a communicator that has ended");
+    if (!thread_.running()) {
+      ASSIGN(thread_, Thread::start("tutti-channels", [this] { throughShortages([this] { run(); }); }));
+    }
+  }
+  return pool_->take(device, count);
+}
+
+void ChannelEvents::expect(std::shared_ptr<plugin::EventSink> sink, std::shared_ptr<const Stamps> stamps,
+                           std::vector<ExpectedChannel> channels) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(incomingMutex_);
+    if (closed_) return;
+    incoming_.push_back({std::move(sink), std::move(stamps), std::move(channels)});
+    wake = sleeps_;
+  }
+  if (wake) wake_.notify_one();
+}
+
+void ChannelEvents::tellBeforeReplay(const Stamps& stamps) {
+  const std::lock_guard lock(mutex_);
+  lookAtAll();
+  // What an abort has ended, perhaps before it began, is not over.
+  const auto left = std::find_if(underWay_.begin(), underWay_.end(),
+                                 [&](const Launched& one) { return one.stamps.get() == &stamps; });
+  if (left != underWay_.end()) {
+    look(*left);
+    giveUp(*left);
+    underWay_.erase(left);
+  }
+  stamps.clear();
+}
+
+void ChannelEvents::begin(Launched& launched, ExpectedChannel& channel, std::uint64_t when) {
+  plugin::Event event{};
+  event.type = ncclProfileKernelCh;
+  event.parentObj = channel.parent;
+  event.kernelCh.channelId = static_cast<std::uint8_t>(channel.channel);
+  event.kernelCh.pTimer = when;
+  channel.handle = launched.sink->start(event);
+  channel.stage = ExpectedChannel::Stage::Works;
+}
+
+void ChannelEvents::end(Launched& launched, ExpectedChannel& channel, std::uint64_t when) {
+  plugin::EventStateArgs args{};
+  args.kernelCh.pTimer = when;
+  launched.sink->state(channel.handle, ncclProfilerKernelChStop, &args);
+  launched.sink->stop(channel.handle);
+  channel.stage = ExpectedChannel::Stage::Over;
+  ++launched.over;
+}
+
+bool ChannelEvents::look(Launched& launched) {
+  bool any = false;
+  for (ExpectedChannel& channel : launched.channels) {
+    if (channel.stage == ExpectedChannel::Stage::Over) {
+      any = true;
+      continue;
+    }
+    device::Stamp& stamp = (*launched.stamps)[channel.stamp];
+    // The end first: whoever sees it sees the begin as well.
+    const std::uint64_t ended = read(stamp.end);
+    const std::uint64_t begun = read(stamp.begin);
+    if (begun == 0) continue;
+    any = true;
+    if (channel.stage == ExpectedChannel::Stage::Waits) begin(launched, channel, begun);
+    if (ended != 0) end(launched, channel, ended);
+  }
+  return any;
+}
+
+/// Kernels of a communicator run one after the other: where the first has not begun, no other has, as a rule.
+bool ChannelEvents::lookAtAll() {
+  takeIncoming();
+  bool any = false;
+  for (Launched& launched : underWay_) {
+    if (!look(launched)) break;
+    any = true;
+  }
+  while (!underWay_.empty() && underWay_.front().over == underWay_.front().channels.size()) underWay_.pop_front();
+  return any;
+}
+
+void ChannelEvents::giveUp(Launched& launched) {
+  for (ExpectedChannel& channel : launched.channels) {
+    if (channel.stage == ExpectedChannel::Stage::Works) launched.sink->stop(channel.handle);
+    channel.stage = ExpectedChannel::Stage::Over;
+  }
+}
+
+/// `mutex_` is held.
+void ChannelEvents::takeIncoming() {
+  const std::lock_guard lock(incomingMutex_);
+  std::move(incoming_.begin(), incoming_.end(), std::back_inserter(underWay_));
+  incoming_.clear();
+}
+
+bool ChannelEvents::sleep(bool idle, std::chrono::microseconds most) {
+  std::unique_lock lock(incomingMutex_);
+  sleeps_ = idle;
+  const auto ready = [&] { return closed_ || (idle && !incoming_.empty()); };
+  if (idle) {
+    wake_.wait(lock, ready);
+  } else {
+    wake_.wait_for(lock, most, ready);
+  }
+  sleeps_ = false;
+  return !closed_;
+}
+
+void ChannelEvents::run() {
+  std::chrono::microseconds pause = kSoon;
+  bool idle = true;
+  while (sleep(idle, pause)) {
+    const std::lock_guard lock(mutex_);
+    pause = lookAtAll() ? kSoon : std::min(pause * 2, kLate);
+    idle = underWay_.empty();
+  }
+}
+
+void ChannelEvents::close() {
+  Thread ending;
+  {
+    const std::lock_guard lock(incomingMutex_);
+    closed_ = true;
+    std::swap(ending, thread_);
+  }
+  wake_.notify_one();
+  ending.join();
+  const std::lock_guard lock(mutex_);
+  takeIncoming();
+  for (Launched& launched : underWay_) {
+    look(launched);
+    giveUp(launched);
+  }
+  underWay_.clear();
+  pool_->close();
+}
+
+}  // namespace tutti::comm

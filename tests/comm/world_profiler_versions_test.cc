@@ -1,0 +1,228 @@
+// What the descriptors of a profiler plugin of each version say of calls: every member of Coll and P2p, what they are
+// part of, and what init() is told.
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/profiled.h"
+#include "comm/world.h"
+
+namespace tutti::comm {
+namespace {
+
+using test::Ints;
+using test::Member;
+using test::withComm;
+
+constexpr std::size_t kCount = 700;
+
+/// As version 1 numbers functions and types.
+int numberOf(const std::string& function) {
+  const std::map<std::string, int> numbers{{"Broadcast", 0}, {"Reduce", 1},   {"AllGather", 2}, {"ReduceScatter", 3},
+                                           {"AllReduce", 4}, {"SendRecv", 5}, {"Send", 6},      {"Recv", 7}};
+  return numbers.at(function);
+}
+
+std::string addressText(const void* address) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%p", address);
+  return text.data();
+}
+
+/// A call, and what version 2 and later say of it.
+struct Collective {
+  std::string function;
+  std::size_t count = 0;
+  int root = 0;
+  ncclDataType_t type = ncclInt8;
+  std::function<ncclResult_t(const Member&, const Ints&, const Ints&)> call;
+};
+
+std::vector<Collective> collectives() {
+  return {{"AllReduce", kCount, 0, ncclUint32,
+           [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclAllReduce(in.at(), out.at(), kCount, ncclUint32, ncclMax, m.comm, m.stream());
+           }},
+          {"Reduce", kCount, 1, ncclFloat32,
+           [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclReduce(in.at(), out.at(), kCount, ncclFloat32, ncclSum, 1, m.comm, m.stream());
+           }},
+          {"Broadcast", kCount * 8, 1, ncclInt8,
+           [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclBroadcast(in.at(), out.at(), kCount, ncclInt64, 1, m.comm, m.stream());
+           }},
+          {"AllGather", kCount * 2, 0, ncclInt8,
+           [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclAllGather(in.at(), out.at(), kCount, ncclFloat16, m.comm, m.stream());
+           }},
+          {"ReduceScatter", kCount, 0, ncclBfloat16, [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclReduceScatter(in.at(), out.at(), kCount, ncclBfloat16, ncclProd, m.comm, m.stream());
+           }}};
+}
+
+class ProfilersOfEachVersion : public test::Profiled {
+ protected:
+  int version() const { return profiler_.records("init").front().version; }
+  std::string functionText(const std::string& name) const {
+    return version() == 1 ? std::to_string(numberOf(name)) : name;
+  }
+  std::string typeText(ncclDataType_t type) const {
+    const std::map<ncclDataType_t, std::string> names{{ncclInt8, "ncclInt8"},       {ncclInt32, "ncclInt32"},
+                                                      {ncclUint32, "ncclUint32"},   {ncclFloat32, "ncclFloat32"},
+                                                      {ncclFloat16, "ncclFloat16"}, {ncclBfloat16, "ncclBfloat16"}};
+    return version() == 1 ? std::to_string(static_cast<int>(type)) : names.at(type);
+  }
+  /// Whether the event is part of what its version has it be part of: a Group, or since version 5 the call, with the
+  /// Group beside it.
+  void expectParents(const Record& event, long call) const {
+    EXPECT_EQ(typeOfParent(event), version() <= 4 ? static_cast<long>(ncclProfileGroup) : call);
+    if (version() <= 4) return;
+    const char* const group = std::strstr(event.text, " group=");
+    ASSERT_NE(group, nullptr) << event.text;
+    Record beside = event;
+    beside.parent = std::strtol(group + 7, nullptr, 10);
+    EXPECT_EQ(typeOfParent(beside), ncclProfileGroup) << event.text;
+  }
+  static bool begins(const std::string& text, const std::string& with) {
+    return text.compare(0, with.size(), with) == 0;
+  }
+};
+
+TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryCollective) {
+  for (const Collective& one : collectives()) {
+    SCOPED_TRACE(one.function);
+    hear(ncclProfileColl);
+    std::array<std::string, 2> buffers;
+    withComm(2, [&](Member& m) {
+      const Ints in(m.gpu, kCount * 4, 1);
+      const Ints out(m.gpu, kCount * 4, 0);
+      buffers[static_cast<std::size_t>(m.rank)] = " send=" + addressText(in.at()) + " recv=" + addressText(out.at());
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(one.call(m, in, out), ncclSuccess);
+      m.sync();
+    });
+    expectWhole();
+    const auto events = profiler_.records("start", ncclProfileColl);
+    ASSERT_EQ(events.size(), 6U);
+    std::map<int, int> next;
+    for (const Record& event : events) {
+      const std::string text = event.text;
+      const std::string expected = "seq=" + std::to_string(next[event.rank]++) + " func=" + functionText(one.function) +
+                                   " count=" + std::to_string(one.count) + " root=" + std::to_string(one.root) +
+                                   " type=" + typeText(one.type) + " channels=";
+      EXPECT_TRUE(begins(text, expected)) << text << "\n" << expected;
+      EXPECT_NE(text.find(buffers.at(static_cast<std::size_t>(event.rank))), std::string::npos) << text;
+      int channels = 0;
+      int warps = 0;
+      std::array<char, 24> algorithm{};
+      std::array<char, 24> protocol{};
+      ASSERT_EQ(std::sscanf(text.c_str() + text.find("channels="), "channels=%d warps=%d algo=%23s proto=%23s",
+                            &channels, &warps, algorithm.data(), protocol.data()),
+                4)
+          << text;
+      EXPECT_GE(channels, 1);
+      EXPECT_GE(warps, 1);
+      if (version() == 1) {
+        EXPECT_LE(std::atoi(algorithm.data()), 6);
+        EXPECT_LE(std::atoi(protocol.data()), 2);
+      } else {
+        const std::string algorithms = " TREE RING PAT ONESHOT DIRECT ";
+        EXPECT_NE(algorithms.find(" " + std::string(algorithm.data()) + " "), std::string::npos) << text;
+        const std::string protocols = " LL LL128 SIMPLE ";
+        EXPECT_NE(protocols.find(" " + std::string(protocol.data()) + " "), std::string::npos) << text;
+      }
+      expectParents(event, ncclProfileCollApi);
+    }
+  }
+}
+
+TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryMessage) {
+  hear(ncclProfileP2p);
+  std::array<std::array<std::string, 2>, 2> buffers;
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kCount, 1);
+    const Ints out(m.gpu, kCount, 0);
+    buffers[static_cast<std::size_t>(m.rank)] = {addressText(in.at()), addressText(out.at())};
+    ncclGroupStart();
+    EXPECT_EQ(ncclSend(in.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    m.sync();
+  });
+  expectWhole();
+  const auto events = profiler_.records("start", ncclProfileP2p);
+  ASSERT_EQ(events.size(), 4U);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Record& event = events[i];
+    const std::string text = event.text;
+    const bool sends = begins(text, "func=" + functionText("Send") + " ");
+    const auto rank = static_cast<std::size_t>(event.rank);
+    const std::string expected = "func=" + functionText(sends ? "Send" : "Recv") + " count=" + std::to_string(kCount) +
+                                 " peer=" + std::to_string(1 - event.rank) + " type=" + typeText(ncclInt32) +
+                                 " buff=" + buffers.at(rank).at(sends ? 0 : 1);
+    EXPECT_TRUE(begins(text, expected)) << text << "\n" << expected;
+    const std::size_t channels = text.find(" channels=");
+    EXPECT_EQ(channels != std::string::npos, version() >= 4) << text;
+    if (version() >= 4) {
+      EXPECT_GE(std::atoi(text.c_str() + channels + 10), 1) << text;
+    }
+    expectParents(event, ncclProfileP2pApi);
+  }
+}
+
+TEST_F(ProfilersOfEachVersion, HearWhatTheirKindsAreOfEveryCall) {
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kCount * 2, 1);
+    ncclGroupStart();
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(in.at(kCount), in.at(kCount), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    m.sync();
+  });
+  expectWhole();
+  const std::size_t api = version() >= 5 ? 1 : 0;
+  EXPECT_EQ(count(ncclProfileGroupApi), 2 * api);
+  EXPECT_EQ(count(ncclProfileCollApi), 4 * api);
+  EXPECT_GE(count(ncclProfileKernelLaunch), 2 * api);
+  EXPECT_EQ(count(ncclProfileGroup), 2U);
+  EXPECT_EQ(count(ncclProfileColl), 4U);
+  EXPECT_EQ(count(ncclProfileKernelCh) > 0, version() >= 3);
+  EXPECT_EQ(profiler_.records("finalize").size(), 2U);
+}
+
+TEST_F(ProfilersOfEachVersion, AreToldOfTheirCommunicatorAsTheyCanBe) {
+  const ncclUniqueId id = test::newId();
+  test::runRanks(2, [&](int rank) {
+    test::useDevice(rank);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = "tensor parallel";
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, rank, &config), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+  std::set<int> ranks;
+  for (const Record& one : profiler_.records("init")) {
+    ranks.insert(one.rank);
+    EXPECT_STREQ(one.text,
+                 version() >= 4 ? "name=tensor parallel hasId=1 nodes=1 ranks=2" : "name=NULL hasId=0 nodes=0 ranks=0");
+  }
+  EXPECT_EQ(ranks, version() >= 4 ? (std::set<int>{0, 1}) : (std::set<int>{-1}));
+}
+
+TEST_F(ProfilersOfEachVersion, DoNoHarmWhereTheyRefuseAndGiveNoHandles) {
+  profiler_.fail(0, true, true);
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kCount, 1);
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+  });
+  EXPECT_EQ(profiler_.records("stop").size(), 0U);
+  EXPECT_EQ(count(ncclProfileColl), 2U);
+}
+
+}  // namespace
+}  // namespace tutti::comm
