@@ -10,6 +10,7 @@ import support
 from support import BUILD, check
 
 PLUGIN = BUILD / "examples/libnccl-profiler-json.so"
+SWITCH = BUILD / "examples/libnccl-net-switch.so"
 
 ABOVE = {"Coll": "Call", "KernelCh": "Coll", "ProxyOp": "Coll", "ProxyStep": "ProxyOp", "Launch": "Group",
          "Call": "Group"}
@@ -60,6 +61,30 @@ def draws_every_event_below_the_right_one():
     check_steps(events)
 
 
+def draws_what_heads_have_the_network_do():
+    """A collective in the network is a send and a receive of each head, whose other end is no rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        for algorithm in ("CollNetDirect", "CollNetChain"):
+            said = support.run(2, BUILD / "tests/e2e/conformance", "--ranks", 4, "--hosts", 2, "--only", "all_reduce",
+                               "--types", "float", "--quick", seconds=120, NCCL_ALGO=algorithm,
+                               NCCL_NET_PLUGIN=SWITCH, NCCL_COLLNET_ENABLE=1, SWITCH_COLLNET_DEVICES=1,
+                               NCCL_PROFILER_PLUGIN=PLUGIN, PROFILER_JSON_PREFIX=f"{folder}/line",
+                               PROFILER_JSON_MASK="0x5a")
+            check(", 0 wrong" in said, said[-2000:])
+        events = drawn(folder)
+    by_id = {event["args"]["id"]: event for event in events}
+    ops = [event for event in events if event["name"] == "ProxyOp" and -1 in
+           (event["args"].get("to"), event["args"].get("from"))]
+    heads = {event["pid"] for event in ops}
+    check(heads == {0, 2}, f"the heads are the first ranks of two hosts, not {heads}")
+    for end in ("to", "from"):
+        for algorithm in ("COLLNET_DIRECT", "COLLNET_CHAIN"):
+            found = [event for event in ops if end in event["args"]
+                     and by_id[event["args"]["parent"]]["args"]["algorithm"] == algorithm]
+            check(found, f"nothing goes {end} the network by {algorithm}")
+    check_steps(events)
+
+
 def draws_what_the_mask_asks_for():
     with tempfile.TemporaryDirectory() as folder:
         names = {event["name"] for event in events_of(folder, PROFILER_JSON_MASK="0x800")}
@@ -77,4 +102,4 @@ def draws_what_other_ranks_send():
     check(relayed & sends, f"relayed: {relayed}, told: {sends}")
 
 
-support.main(draws_every_event_below_the_right_one, draws_what_the_mask_asks_for, draws_what_other_ranks_send)
+support.main(draws_every_event_below_the_right_one, draws_what_heads_have_the_network_do, draws_what_the_mask_asks_for, draws_what_other_ranks_send)

@@ -326,6 +326,7 @@ ROOMS = {
             "plugin": {"only": r"profiler\.h"},
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
+            "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
             "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "comm/collnet/slot_places.h"
 #include "comm/collnet/table.h"
 #include "comm/network/network.h"
+#include "device/collnet_cut.h"
 #include "gpu/memory_ledger.h"
 #include "plugin/collnet.h"
 #include "proxy/group.h"
@@ -142,16 +144,17 @@ CommCollNet::CommCollNet(std::unique_ptr<collnet::CollNetLink> link) : link_(std
 CommCollNet::~CommCollNet() = default;
 
 Status CommCollNet::addLanes(const CollNetMember& member) {
-  const auto add = [&](const char* name, const std::vector<int>& channels,
-                       std::vector<device::CollNetConn>& lanes) -> Status {
+  const auto add = [&](const char* name, const std::vector<int>& channels, std::vector<device::CollNetConn>& lanes,
+                       Set& set) -> Status {
     if (channels.empty()) return {};
-    ASSIGN(const std::size_t set, link_->addLanes({.name = name, .channels = channels, .slotBytes = member.slotBytes}));
+    set.channel = channels.front();
+    ASSIGN(set.number, link_->addLanes({.name = name, .channels = channels, .slotBytes = member.slotBytes}));
     for (std::size_t lane = 0; lane < channels.size(); ++lane)
-      lanes.push_back(link_->conn(set, static_cast<int>(lane)));
+      lanes.push_back(link_->conn(set.number, static_cast<int>(lane)));
     return {};
   };
-  TRY(add("CollNetDirect", member.lanes.directLanes, direct_));
-  return add("CollNetChain", member.lanes.chainLanes, chain_);
+  TRY(add("CollNetDirect", member.lanes.directLanes, direct_, directSet_));
+  return add("CollNetChain", member.lanes.chainLanes, chain_, chainSet_);
 }
 
 void CommCollNet::close() {
@@ -162,6 +165,22 @@ const proxy::ProgressTask* CommCollNet::task() const {
   return link_ ? link_->task() : nullptr;
 }
 
+CollNetSteps CommCollNet::steps(device::Algorithm algorithm) const {
+  const bool chain = algorithm == device::Algorithm::CollNetChain;
+  const std::vector<device::CollNetConn>& lanes = chain ? chain_ : direct_;
+  if (lanes.empty()) return {};
+  const Set& set = chain ? chainSet_ : directSet_;
+  return {link_->stepEvents(set.number, device::Direction::Send),
+          link_->stepEvents(set.number, device::Direction::Recv), set.channel,
+          static_cast<std::uint32_t>(lanes.size())};
+}
+
+std::uint64_t CommCollNet::countSteps(device::Algorithm algorithm, device::Func func, std::uint64_t count,
+                                      std::uint64_t chunk) const {
+  if (algorithm == device::Algorithm::CollNetChain) return device::chainCut(counted_, count, chunk).turns();
+  return device::directCut(func, counted_, count, chunk).turns();
+}
+
 Status CommCollNet::writeTable(const CollNetMember& member) {
   const gpu::MemoryUse use("CollNet tables", member.ledger, gpu::MemoryClass::Persistent);
   ASSIGN(gpu::DeviceBuffer table,
@@ -169,6 +188,7 @@ Status CommCollNet::writeTable(const CollNetMember& member) {
   const std::vector<std::byte> image =
       collNetTable(member.layout, member.rails, member.lanes, direct_, chain_, table.address());
   TRY(gpu::copyToDevice(member.device, table.address(), image));
+  std::memcpy(&counted_, image.data(), sizeof(counted_));
   table_ = std::move(table);
   return {};
 }

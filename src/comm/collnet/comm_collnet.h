@@ -10,6 +10,8 @@
 
 #include "base/status.h"
 #include "comm/tuning/collnet_facts.h"
+#include "device/collnet_view.h"
+#include "device/work.h"
 #include "gpu/memory.h"
 #include "topo/machine/peer_info.h"
 
@@ -25,6 +27,7 @@ struct CollNetConn;
 struct CollNetView;
 }  // namespace tutti::device
 namespace tutti::proxy {
+class StepEvents;
 class ProgressGroup;
 class ProgressTask;
 }  // namespace tutti::proxy
@@ -62,6 +65,14 @@ struct CollNetMember {
   std::shared_ptr<transport::RegisteredMemory> registered;  ///< null: kernels let the network past no slots
 };
 
+/// Steps of a head that kernels of one algorithm make, for profilers.
+struct CollNetSteps {
+  std::shared_ptr<proxy::StepEvents> send;  ///< null: this rank is no head of the algorithm
+  std::shared_ptr<proxy::StepEvents> recv;
+  int channel = 0;          ///< the first lane's
+  std::uint32_t lanes = 0;  ///< that make a step together
+};
+
 /// Owns what a rank has for the network's collectives. Before its end the engine must have let go of the communicator,
 /// and no kernel may run; the network goes later.
 class CommCollNet {
@@ -81,6 +92,11 @@ class CommCollNet {
   void close();
   /// What a host thread drives of it; null: this rank is no head.
   const proxy::ProgressTask* task() const;
+  /// Of CollNetDirect or CollNetChain. Any thread.
+  CollNetSteps steps(device::Algorithm algorithm) const;
+  /// How many of them a work of the algorithm makes. `chunk`: elements of its chunks.
+  std::uint64_t countSteps(device::Algorithm algorithm, device::Func func, std::uint64_t count,
+                           std::uint64_t chunk) const;
   /// Without speeds; the same on all ranks.
   const CollNetFacts& facts() const { return facts_; }
 
@@ -93,6 +109,12 @@ class CommCollNet {
   std::vector<device::CollNetConn> direct_;     ///< by lane
   std::vector<device::CollNetConn> chain_;
   std::optional<gpu::DeviceBuffer> table_;
+  device::CollNetView counted_{};  ///< as kernels see it, but for what lies on the device
+  struct Set {
+    std::size_t number = 0;  ///< of the link's
+    int channel = 0;         ///< of its first lane
+  };
+  Set directSet_, chainSet_;  ///< where there are such lanes
   CollNetFacts facts_;
 };
 

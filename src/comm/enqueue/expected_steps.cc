@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/collnet/comm_collnet.h"
 #include "comm/connect/channels.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
@@ -41,7 +42,7 @@ ExpectedPlan::ExpectedPlan(const ncclComm& comm, std::span<const ToldOperation> 
   if (!comm.parts.channels->driven()) return;
   OperationFinder finder(told);
   for (const PlannedLaunch& launch : plan.launches) {
-    if (!device::isCollNet(launch.algorithm)) addWorks(comm, launch, finder);
+    device::isCollNet(launch.algorithm) ? addCollNetWorks(comm, launch, finder) : addWorks(comm, launch, finder);
   }
   addUncounted(comm, plan);
 }
@@ -67,6 +68,28 @@ void ExpectedPlan::addWorks(const ncclComm& comm, const PlannedLaunch& launch, O
         const std::size_t operation = count.direction == device::Direction::Send ? out : in;
         add(comm, static_cast<int>(channel), count, operation, finder.maskOf(operation));
       }
+    }
+  }
+}
+
+/// What a head does for its node: the other end is the network, which is no rank.
+void ExpectedPlan::addCollNetWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder) {
+  const CommCollNet& collNet = *comm.parts.collNet;
+  const CollNetSteps steps = collNet.steps(launch.algorithm);
+  for (const device::CollWork& work : launch.colls()) {
+    const std::size_t operation = finder.collective(work);
+    if (steps.send == nullptr) continue;
+    const std::uint64_t chunk = work.chunkBytes / device::typeBytes(launch.type);
+    for (const bool sends : {true, false}) {
+      const proxy::ExpectedSteps expected{.sink = comm.parts.events,
+                                          .mask = finder.maskOf(operation),
+                                          .rank = comm.identity.rank,
+                                          .peer = -1,
+                                          .channel = steps.channel,
+                                          .sends = sends,
+                                          .steps = collNet.countSteps(launch.algorithm, launch.func, work.count, chunk),
+                                          .chunkBytes = work.chunkBytes * steps.lanes};
+      entries_.push_back({sends ? steps.send : steps.recv, expected, operation});
     }
   }
 }

@@ -37,6 +37,7 @@ class ExpectedPlan {
   };
 
   void addWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder);
+  void addCollNetWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder);
   void add(const ncclComm& comm, int channel, const StepCount& count, std::size_t operation, int mask);
   void addUncounted(const ncclComm& comm, const Plan& plan);
 

@@ -80,6 +80,10 @@ class CollNetLink {
   device::CollNetConn conn(std::size_t set, int lane) const;
   /// What a host thread has to drive while kernels use the lanes. Owned by the link.
   proxy::ProgressTask* task() { return &task_; }
+  /// What profilers hear of the steps of a set in one direction. Any thread.
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t set, device::Direction direction) const {
+    return task_.stepEvents(set, direction);
+  }
 
   /// Gives back to the network what it has given; the memory stays. As the end, which does it at the latest.
   void close();

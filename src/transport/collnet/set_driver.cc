@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -20,9 +21,14 @@ SetDriver::SetDriver(Connection& connection, SetSetup setup)
       sends_(std::make_unique<StepMemory[]>(device::kSteps)),
       receives_(std::make_unique<StepMemory[]>(device::kSteps)),
       issued_(setup_.firstStep),
-      done_(setup_.firstStep) {}
+      done_(setup_.firstStep),
+      sendEvents_(std::make_shared<proxy::StepEvents>(setup_.firstStep, device::kSteps)),
+      recvEvents_(std::make_shared<proxy::StepEvents>(setup_.firstStep, device::kSteps)) {}
 
-SetDriver::~SetDriver() = default;
+SetDriver::~SetDriver() {
+  sendEvents_->close();
+  recvEvents_->close();
+}
 
 StepSlots SetDriver::sendSlots(std::uint64_t step) const {
   const device::CollNetConn& lane = setup_.lanes[0];
@@ -100,6 +106,13 @@ Result<bool> SetDriver::beginStep(const SetDriver* busy) {
   }
   steps_[issued_ % device::kSteps] = StepCall(words);
   place(of(issued_));
+  for (const bool sends : {true, false}) {
+    proxy::StepEvents& events = sends ? *sendEvents_ : *recvEvents_;
+    if (!events.look()) [[likely]]
+      continue;
+    const StepRange range = sends ? of(issued_).sent(connection_.node) : of(issued_).received(connection_.node);
+    events.setBytes(issued_, words.bytes == 0 ? 0 : static_cast<std::uint32_t>(range.bytes));
+  }
   connection_.tally.posted();
   offset_ = 0;
   posting_ = true;
@@ -230,6 +243,24 @@ Result<bool> SetDriver::finish() {
     const bool last = underWay_[ended_ % kMostUnderWay].last;
     ++ended_;
     if (last) deliver();
+  }
+}
+
+std::uint64_t SetDriver::consumed() const {
+  std::uint64_t least = done_.load(std::memory_order_relaxed);
+  for (const device::CollNetConn& lane : setup_.lanes) {
+    least = std::min(least, loadCounter(&lane.recvHead->value));
+  }
+  return least;
+}
+
+void SetDriver::tell() {
+  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  if (sendEvents_->look()) [[unlikely]] {
+    sendEvents_->follow({proxy::StepEvents::kAtOnce, issued_ + (posting_ ? 1 : 0), issued_, done});
+  }
+  if (recvEvents_->look()) [[unlikely]] {
+    recvEvents_->follow({issued_, done + (flush_ != nullptr ? 1 : 0), done, consumed()});
   }
 }
 

@@ -10,6 +10,8 @@
 
 #include "base/status.h"
 #include "device/collnet_view.h"
+#include "device/direction.h"
+#include "proxy/step_events.h"
 #include "transport/collnet/call.h"
 #include "transport/collnet/path.h"
 #include "transport/net/lane/tally.h"
@@ -87,6 +89,13 @@ class SetDriver {
   bool underWay() const { return posting_ || posted_ != ended_; }
 
   const std::string& name() const { return setup_.name; }
+  /// What profilers hear of its steps. Any thread.
+  const std::shared_ptr<proxy::StepEvents>& stepEvents(device::Direction direction) const {
+    return direction == device::Direction::Send ? sendEvents_ : recvEvents_;
+  }
+  /// Tells them what has changed since the last time.
+  void tell();
+
   /// Whether nothing is filled that has not come back. Any thread.
   bool quiet() const;
   /// Any thread.
@@ -115,6 +124,8 @@ class SetDriver {
   void deliver();
   void report(SetWait wait, std::uint64_t call, std::uint64_t step, std::uint64_t bytes);
   std::string text(std::uint64_t call, const StepCall& step, std::uint64_t bytes) const;
+  /// Steps that all lanes have read.
+  std::uint64_t consumed() const;
   const StepCall& of(std::uint64_t step) const { return steps_[step % device::kSteps]; }
   /// Where content of step `issued_` lies, and belongs.
   void place(const StepCall& call);
@@ -135,6 +146,7 @@ class SetDriver {
   std::uint64_t offset_ = 0;
   bool stalled_ = false;  ///< the network has refused the next call before
   void* flush_ = nullptr;
+  const std::shared_ptr<proxy::StepEvents> sendEvents_, recvEvents_;
   // What it waits for, where that is the network.
   std::atomic<SetWait> wait_{SetWait::Kernel};
   std::atomic<std::uint64_t> waitStep_{0}, waitCall_{0}, waitWord_{0}, waitBytes_{0};

@@ -12,6 +12,10 @@ void CollNetTask::add(SetSetup setup) {
   count_.store(place + 1, std::memory_order_release);
 }
 
+std::shared_ptr<proxy::StepEvents> CollNetTask::stepEvents(std::size_t set, device::Direction direction) const {
+  return sets_[set]->stepEvents(direction);
+}
+
 const SetDriver* CollNetTask::busyBeside(std::size_t set) const {
   for (std::size_t i = 0; i < count_.load(std::memory_order_relaxed); ++i) {
     if (i != set && sets_[i]->underWay()) return sets_[i].get();
@@ -29,6 +33,7 @@ Result<bool> CollNetTask::advanceSets() {
   for (std::size_t i = 0; i < count; ++i) {
     ASSIGN(const bool posted, sets_[i]->post(busyBeside(i)));
     any = any || posted;
+    sets_[i]->tell();
   }
   return any;
 }

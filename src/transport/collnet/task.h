@@ -26,6 +26,9 @@ class CollNetTask final : public proxy::ProgressTask {
   /// Not while an engine has the task, but beside counters() and describe(). At most kMostSets.
   void add(SetSetup setup);
 
+  /// What profilers hear of the steps of a set in one direction. Any thread.
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t set, device::Direction direction) const;
+
   Result<bool> advance() override;
   bool quiet() const override;
   proxy::TaskCounters counters() const override { return connection_.tally.read(); }
