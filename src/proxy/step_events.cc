@@ -36,11 +36,24 @@ void tellAppended(const std::vector<ExpectedSteps>& taken) {
 
 }  // namespace
 
+/// The thread itself is told of what it takes up, whoever hears of that.
+bool StepEvents::isHeard(const ExpectedSteps& operation) {
+  if (operation.sink == nullptr) return false;
+  return (operation.mask & ncclProfileProxyOp) != 0 || (plugin::eventMask() & ncclProfileProxyCtrl) != 0;
+}
+
 void StepEvents::expect(const ExpectedSteps& operation) {
   if (operation.steps == 0) return;
   const std::lock_guard lock(mutex_);
   if (closed_ || forgotten_) return;
-  expected_.push_back(operation);
+  const bool heard = isHeard(operation);
+  if (!awake_ && !heard) {
+    passed_ += operation.steps;
+    return;
+  }
+  awake_ = true;
+  if (passed_ != 0) expected_.push_back({.steps = std::exchange(passed_, 0)});
+  expected_.push_back(heard ? operation : ExpectedSteps{.steps = operation.steps});
   pending_.store(true, std::memory_order_release);
 }
 
@@ -51,11 +64,11 @@ void StepEvents::forget() {
 }
 
 void StepEvents::take() {
-  std::vector<ExpectedSteps> taken;
+  taken_.clear();
   bool forgotten = false;
   {
     const std::lock_guard lock(mutex_);
-    taken.swap(expected_);
+    taken_.swap(expected_);
     forgotten = forgotten_;
     pending_.store(false, std::memory_order_relaxed);
   }
@@ -64,14 +77,29 @@ void StepEvents::take() {
     told_->end = told_->begun = told_->over = told_->reachedEnd = next_;
     told_->stages.fill(next_);
   }
-  if (forgotten) lost_ = true, endAll();
+  if (forgotten) lose();
   if (lost_) return;
-  for (const ExpectedSteps& one : taken) {
+  follows_ = true;
+  for (const ExpectedSteps& one : taken_) {
     Operation& operation = told_->operations.emplace_back(Operation{one, told_->end});
     told_->end += one.steps;
     begin(operation);
   }
-  tellAppended(taken);
+  tellAppended(taken_);
+  taken_.clear();
+}
+
+void StepEvents::lose() {
+  lost_ = true;
+  endAll();
+  follows_ = false;
+}
+
+void StepEvents::rest() {
+  const std::lock_guard lock(mutex_);
+  if (!expected_.empty()) return;
+  awake_ = false;
+  follows_ = false;
 }
 
 void StepEvents::begin(Operation& operation) const {
@@ -113,7 +141,9 @@ void StepEvents::beginStep() {
   event.rank = what.rank;
   event.proxyStep.step = static_cast<int>(number - operation.first);
   step.handle = what.sink->start(event);
-  if ((what.mask & ncclProfileNetPlugin) != 0) step.request.set(what.sink, step.handle, what.rank);
+  if ((what.mask & ncclProfileNetPlugin) == 0) return;
+  step.request.set(what.sink, step.handle, what.rank);
+  step.hasRequest = true;
 }
 
 void StepEvents::tellStages(const StepStages& reached) {
@@ -134,15 +164,30 @@ void StepEvents::endStep() {
   Step& step = told_->steps[told_->over % kMost];
   Operation& operation = told_->operations.front();
   ++told_->over;
-  step.request.clear();
+  if (std::exchange(step.hasRequest, false)) step.request.clear();
   if (operation.what.sink != nullptr) operation.what.sink->stop(std::exchange(step.handle, nullptr));
-  if (told_->over - operation.first != operation.what.steps) return;
+  if (told_->over != operation.end()) return;
   if (operation.what.sink != nullptr) operation.what.sink->stop(operation.handle);
   told_->operations.pop_front();
 }
 
+void StepEvents::passOver(std::uint64_t over) {
+  Told& told = *told_;
+  while (!told.operations.empty() && !told.operations.front().heard() &&
+         static_cast<std::int64_t>(over - told.over) > 0) {
+    const std::uint64_t end = told.operations.front().end();
+    told.over = static_cast<std::int64_t>(over - end) < 0 ? over : end;
+    const auto catchUp = [&](std::uint64_t& step) {
+      if (static_cast<std::int64_t>(told.over - step) > 0) step = told.over;
+    };
+    catchUp(told.begun);
+    for (std::uint64_t& stage : told.stages) catchUp(stage);
+    if (told.over == end) told.operations.pop_front();
+  }
+}
+
 void StepEvents::follow(const StepStages& reached) {
-  if (lost_) return;
+  if (!follows_) return;
   Told& told = *told_;
   if (reached == told.reached && told.reachedEnd == told.end) return;
   const std::uint64_t over = reached[kOver];
@@ -151,18 +196,19 @@ void StepEvents::follow(const StepStages& reached) {
   if (static_cast<std::int64_t>(over - told.end) > 0) {
     // Of a connection that was used while nobody counted.
     info(kProxy, "Profiler: a connection has moved steps that no operation was known for; its events end here");
-    lost_ = true;
-    return endAll();
+    return lose();
   }
   told.reached = reached;
   told.reachedEnd = told.end;
   const auto moreAreOver = [&] { return static_cast<std::int64_t>(over - told.over) > 0; };
   for (;;) {
+    passOver(over);
     while (told.begun != told.end && told.begun - told.over < window_) beginStep();
     tellStages(reached);
-    if (!moreAreOver()) return;
-    while (told.over != told.begun && moreAreOver()) endStep();
+    if (!moreAreOver()) break;
+    while (told.over != told.begun && moreAreOver() && told.operations.front().heard()) endStep();
   }
+  if (told.operations.empty()) rest();
 }
 
 void* StepEvents::requestOf(std::uint64_t step) const {
@@ -189,6 +235,7 @@ void StepEvents::close() {
   }
   if (told_ != nullptr) endAll();
   lost_ = true;
+  follows_ = false;
 }
 
 }  // namespace tutti::proxy

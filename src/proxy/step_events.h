@@ -60,10 +60,10 @@ class StepEvents {
   bool look() {
     if (pending_.load(std::memory_order_acquire)) [[unlikely]]
       take();
-    return told_ != nullptr;
+    return follows_;
   }
-  /// As the last look() has said.
-  bool on() const { return told_ != nullptr; }
+  /// As the last look() has said, unless follow() has come to the end of all since.
+  bool on() const { return follows_; }
   // After look() has said yes:
   /// How much a step carries, as soon as that is known.
   void setBytes(std::uint64_t step, std::uint32_t bytes) const { told_->steps[step % kMost].bytes = bytes; }
@@ -80,10 +80,13 @@ class StepEvents {
     ExpectedSteps what;
     std::uint64_t first = 0;  ///< its first step
     void* handle = nullptr;
+    std::uint64_t end() const { return first + what.steps; }
+    bool heard() const { return what.sink != nullptr; }
   };
   struct Step {
     void* handle = nullptr;
     std::uint32_t bytes = 0;
+    bool hasRequest = false;
     plugin::NetEventParent request;
   };
   struct Told {
@@ -97,7 +100,13 @@ class StepEvents {
     std::array<Step, kMost> steps;
   };
 
+  static bool isHeard(const ExpectedSteps& operation);
   void take();
+  /// Goes past steps of operations that nobody hears of, in one go.
+  void passOver(std::uint64_t over);
+  /// Nothing is left to tell: until somebody wants to hear again, steps are only counted.
+  void rest();
+  void lose();
   void begin(Operation& operation) const;
   void beginStep();
   Operation& operationOf(std::uint64_t step) const;
@@ -108,11 +117,17 @@ class StepEvents {
 
   std::atomic<bool> pending_{false};
   std::mutex mutex_;
-  std::vector<ExpectedSteps> expected_;  ///< under `mutex_`, until take()
-  bool closed_ = false;                  ///< under `mutex_`
-  bool forgotten_ = false;               ///< under `mutex_`
-  std::uint64_t next_;
-  std::uint32_t window_;
+  // Under `mutex_`:
+  std::vector<ExpectedSteps> expected_;  ///< until take()
+  bool awake_ = false;                   ///< somebody hears of an operation that is expected, or not over
+  std::uint64_t passed_ = 0;             ///< else: steps of operations that nobody hears of
+  bool closed_ = false;
+  bool forgotten_ = false;
+  // Of whoever makes the rounds:
+  const std::uint64_t next_;
+  const std::uint32_t window_;
+  std::vector<ExpectedSteps> taken_;  ///< storage of take()
+  bool follows_ = false;
   bool lost_ = false;
   std::unique_ptr<Told> told_;  ///< from the first operation on
 };

@@ -107,6 +107,45 @@ TEST_F(ProxyStepEvents, TellWhoseAStepIs) {
   EXPECT_EQ(listener_->take(), (Heard{"op4 ends"}));
 }
 
+TEST_F(ProxyStepEvents, OnlyCountStepsOfWhichNobodyHears) {
+  StepEvents events(3, 8);
+  for (int i = 0; i < 5; ++i) events.expect(operation(2, 0));
+  EXPECT_FALSE(events.look()) << "there is nothing to follow";
+  events.expect(operation(2));
+  ASSERT_TRUE(events.look());
+  listener_->take();
+  events.follow({kAtOnce, 4, 4, 4});  // the first of the unheard ones are still under way
+  EXPECT_EQ(listener_->take(), Heard{});
+  events.follow({kAtOnce, 13, 13, 13});
+  EXPECT_EQ(listener_->take(), (Heard{"op2 in state 19", "step0 under 100", "step1 under 100", "step0 in state 8 0",
+                                      "step1 in state 8 0"}));
+  events.follow({kAtOnce, 15, 15, 15});
+  EXPECT_EQ(listener_->take().back(), "op2 ends");
+  EXPECT_FALSE(events.look()) << "and again there is nothing to follow";
+  events.expect(operation(7, 0));
+  EXPECT_FALSE(events.look());
+  events.expect(operation(1));
+  ASSERT_TRUE(events.look());
+  events.follow({kAtOnce, 23, 23, 23});
+  EXPECT_EQ(listener_->take().back(), "op1 ends");
+}
+
+TEST_F(ProxyStepEvents, PassOverAnyNumberOfStepsOfWhichNobodyHears) {
+  constexpr std::uint64_t kUnheard = std::uint64_t{1} << 50;
+  StepEvents events(0, 8);
+  events.expect(operation(kUnheard, 0));
+  events.expect(operation(2));
+  events.expect(operation(kUnheard, 0));
+  events.expect(operation(3));
+  ASSERT_TRUE(events.look());
+  const std::uint64_t all = 2 * kUnheard + 5;
+  events.follow({kAtOnce, all, all, all});
+  const Heard heard = listener_->take();
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), "op2 ends"), 1);
+  EXPECT_EQ(heard.back(), "op3 ends");
+  EXPECT_EQ(heard.size(), 2U * 2 + 5 * 5 + 2);
+}
+
 TEST_F(ProxyStepEvents, HearOfWhatWasExpectedAfterTheLastLook) {
   StepEvents events(0, 8);
   events.expect(operation(1));

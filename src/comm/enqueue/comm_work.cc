@@ -77,6 +77,7 @@ struct CommWork::Kept {
   enum class Noted : std::uint8_t { No, Yes, InGraph };
   Noted noted = Noted::No;               ///< whether the communicator counts its calls
   std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
+  std::shared_ptr<PlanEvents> events;    ///< for those who profile it; null: not yet
 };
 
 CommWork::CommWork() : kept_(std::make_unique<Kept>()) {}
@@ -190,7 +191,7 @@ Status CommWork::launch(void* groupEvent) {
   if (begin != 0) parts.launcher->traceNext(comm_->progress.traced.number, comm_->progress.traced.launches + 1);
   std::optional<LaunchEvents> events;
   if (parts.events != nullptr) {
-    events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent);
+    events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent, kept_->events);
     for (PreparedLaunch& one : kept_->launches) one.listener = events->listener();
   }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent,

@@ -38,7 +38,13 @@ CountedChannel countedChannel(const ncclComm& comm, unsigned channel) {
 
 }  // namespace
 
-ExpectedPlan::ExpectedPlan(const ncclComm& comm, std::span<const ToldOperation> told, const Plan& plan) {
+void ExpectedPlan::clear() {
+  entries_.clear();
+  uncounted_.clear();
+}
+
+void ExpectedPlan::set(const ncclComm& comm, std::span<const ToldOperation> told, const Plan& plan) {
+  clear();
   if (!comm.parts.channels->driven()) return;
   OperationFinder finder(told);
   for (const PlannedLaunch& launch : plan.launches) {
@@ -49,12 +55,11 @@ ExpectedPlan::ExpectedPlan(const ncclComm& comm, std::span<const ToldOperation> 
 
 void ExpectedPlan::addWorks(const ncclComm& comm, const PlannedLaunch& launch, OperationFinder& finder) {
   const CountedKernel kernel{launch.func, launch.algorithm, launch.protocol, launch.op, device::typeBytes(launch.type)};
-  std::vector<StepCount> counts;
   for (const device::CollWork& work : launch.colls()) {
     const std::size_t operation = finder.collective(work);
     for (unsigned channel = work.channelLo; channel <= work.channelHi; ++channel) {
-      countSteps(countedChannel(comm, channel), kernel, work, counts);
-      for (const StepCount& count : counts) {
+      countSteps(countedChannel(comm, channel), kernel, work, counts_);
+      for (const StepCount& count : counts_) {
         add(comm, static_cast<int>(channel), count, operation, finder.maskOf(operation));
       }
     }
@@ -63,8 +68,8 @@ void ExpectedPlan::addWorks(const ncclComm& comm, const PlannedLaunch& launch, O
     const std::size_t out = finder.message(true, work.sendPeer, work.send);
     const std::size_t in = finder.message(false, work.recvPeer, work.recv);
     for (unsigned channel = work.channelLo; channel <= work.channelHi; ++channel) {
-      countSteps(countedChannel(comm, channel), work, counts);
-      for (const StepCount& count : counts) {
+      countSteps(countedChannel(comm, channel), work, counts_);
+      for (const StepCount& count : counts_) {
         const std::size_t operation = count.direction == device::Direction::Send ? out : in;
         add(comm, static_cast<int>(channel), count, operation, finder.maskOf(operation));
       }

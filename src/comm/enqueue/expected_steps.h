@@ -16,14 +16,15 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// The steps of one plan, which may be launched again and again. They are counted whether anybody listens or not: that
-/// is how later operations are told from earlier ones. Does not touch the communicator after its constructor.
+/// The steps of one plan, which may be launched again and again; at first none. They are counted whether anybody
+/// listens or not: that is how later operations are told from earlier ones.
 class ExpectedPlan {
  public:
-  /// Nothing.
-  ExpectedPlan() = default;
-  /// `plan` is that of the communicator, whose connections it runs over are open.
-  ExpectedPlan(const ncclComm& comm, std::span<const ToldOperation> told, const Plan& plan);
+  /// From now on those of `plan`, which is that of the communicator, whose connections it runs over are open. Does not
+  /// touch it later.
+  void set(const ncclComm& comm, std::span<const ToldOperation> told, const Plan& plan);
+  /// None again; keeps its storage.
+  void clear();
 
   bool empty() const { return entries_.empty(); }
   /// Before its kernels are launched, or replayed. `handles`: of the operations' own events.
@@ -42,6 +43,7 @@ class ExpectedPlan {
   void addUncounted(const ncclComm& comm, const Plan& plan);
 
   std::vector<Entry> entries_;
+  std::vector<StepCount> counts_;  ///< storage
   std::vector<std::shared_ptr<proxy::StepEvents>> uncounted_;
 };
 

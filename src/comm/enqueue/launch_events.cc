@@ -96,8 +96,18 @@ void countUnheard(plugin::EventSink& sink, std::span<const Op> ops) {
 
 }  // namespace
 
-PlanEvents::PlanEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan)
-    : sink_(comm.parts.events), rank_(comm.identity.rank) {
+void PlanEvents::clear() {
+  sink_.reset();
+  tellsGroup_ = false;
+  operations_.clear();
+  expected_.clear();
+  channels_ = {};
+  handles_.clear();
+}
+
+void PlanEvents::set(ncclComm& comm, std::span<const Op> ops, Plan& plan) {
+  sink_ = comm.parts.events;
+  rank_ = comm.identity.rank;
   operations_.reserve(ops.size());
   std::size_t collective = 0;
   for (const Op& op : ops) {
@@ -110,7 +120,7 @@ PlanEvents::PlanEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan)
       if ((op.events.mask & ncclProfileColl) != 0) addCollective(op, decision, number);
     }
   }
-  expected_ = ExpectedPlan(comm, operations_, plan);
+  expected_.set(comm, operations_, plan);
   channels_ = ExpectedChannels(comm, operations_, plan);
 }
 
@@ -195,8 +205,9 @@ void PlanEvents::tell() {
   stop();
 }
 
-LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group)
-    : comm_(comm), group_(group) {
+LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group,
+                           std::shared_ptr<PlanEvents>& kept)
+    : comm_(comm), group_(group), kept_(kept) {
   if (comm.parts.events == nullptr) return;
   const auto first = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.events.mask != 0; });
   kernels_ = first != ops.end() && (first->events.mask & ncclProfileKernelLaunch) != 0;
@@ -204,8 +215,9 @@ LaunchEvents::LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, 
     countUnheard(*comm.parts.events, ops);
     return;
   }
-  auto events = std::make_shared<PlanEvents>(comm, ops, plan);
-  if (!events->empty()) plan_ = std::move(events);
+  if (kept_ == nullptr) kept_ = std::make_shared<PlanEvents>();
+  kept_->set(comm, ops, plan);
+  if (!kept_->empty()) plan_ = kept_;
 }
 
 Status LaunchEvents::callFirst(CUstream stream, CUhostFn function, void* argument) const {
@@ -217,6 +229,7 @@ Status LaunchEvents::callFirst(CUstream stream, CUhostFn function, void* argumen
 Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   if (plan_ == nullptr) return {};
   if (captured != nullptr) {
+    kept_.reset();  // it is the graph's
     TRY(comm_.graphs.addTo(*comm_.parts.device->device, captured, plan_));
     return callFirst(
         stream, [](void* events) { static_cast<PlanEvents*>(events)->tell(); }, plan_.get());
@@ -231,6 +244,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
     plan_->expect(plan_->handles());
     return {};
   }
+  kept_.reset();  // until the stream has come so far
   auto said = std::make_unique<Said>(Said{plan_, plan_->handles()});
   const CUhostFn say = [](void* argument) {
     const std::unique_ptr<Said> mine(static_cast<Said*>(argument));
@@ -243,6 +257,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
 
 LaunchEvents::~LaunchEvents() {
   if (started_) plan_->stop();
+  if (kept_ != nullptr) kept_->clear();
 }
 
 void* LaunchEvents::before(CUstream stream) {

@@ -19,12 +19,14 @@ struct ncclComm;
 namespace tutti::comm {
 
 /// The events Group, Coll and P2p of one plan, and what host threads will tell of it, which may be told again and
-/// again. Any thread, one at a time.
+/// again; at first nothing. Any thread, one at a time.
 class PlanEvents {
  public:
   /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs: its kernels are
   /// told where to write when they work, if somebody wants to know.
-  PlanEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan);
+  void set(ncclComm& comm, std::span<const Op> ops, Plan& plan);
+  /// Nothing again; holds nothing of the communicator, but keeps its storage.
+  void clear();
 
   bool empty() const { return !tellsGroup_ && operations_.empty() && expected_.empty(); }
   /// The groups first, and what is in them in the order of the calls.
@@ -47,7 +49,7 @@ class PlanEvents {
   void addMessage(const Op& op, const Plan& plan, bool sends, int peer, std::size_t block);
 
   std::shared_ptr<plugin::EventSink> sink_;
-  int rank_;
+  int rank_ = 0;
   bool tellsGroup_ = false;
   std::vector<ToldOperation> operations_;
   ExpectedPlan expected_;
@@ -61,8 +63,9 @@ class PlanEvents {
 class LaunchEvents final : public LaunchListener {
  public:
   /// `group`: the handle of the group's own event. Nothing is told where the communicator has no listener. What is
-  /// captured is told at every replay, from a thread of the driver's, but for its kernels.
-  LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group);
+  /// captured is told at every replay, from a thread of the driver's, but for its kernels. `kept`: events for it to
+  /// use, or null; of no use to anybody else meanwhile.
+  LaunchEvents(ncclComm& comm, std::span<const Op> ops, Plan& plan, void* group, std::shared_ptr<PlanEvents>& kept);
   LaunchEvents(const LaunchEvents&) = delete;
   LaunchEvents& operator=(const LaunchEvents&) = delete;
   ~LaunchEvents() override;
@@ -80,6 +83,7 @@ class LaunchEvents final : public LaunchListener {
   void* group_;
   bool kernels_ = false;
   std::shared_ptr<PlanEvents> plan_;  ///< null: nothing to tell
+  std::shared_ptr<PlanEvents>& kept_;
   bool started_ = false;
 };
 
