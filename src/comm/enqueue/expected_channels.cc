@@ -18,7 +18,15 @@ std::size_t stampsOf(const PlannedLaunch& launch) {
 
 }  // namespace
 
-ExpectedChannels::ExpectedChannels(ncclComm& comm, std::span<const ToldOperation> told, Plan& plan) {
+void ExpectedChannels::clear() {
+  entries_.clear();
+  sink_.reset();
+  events_.reset();
+  launched_.reset();
+}
+
+void ExpectedChannels::set(ncclComm& comm, std::span<const ToldOperation> told, Plan& plan) {
+  clear();
   const bool wanted = std::any_of(told.begin(), told.end(),
                                   [](const ToldOperation& one) { return (one.mask & ncclProfileKernelCh) != 0; });
   if (!wanted) return;
@@ -64,10 +72,10 @@ void ExpectedChannels::addWorks(int rank, const PlannedLaunch& launch, std::size
 Status ExpectedChannels::stamp(ncclComm& comm, Plan& plan, std::size_t stamps) {
   CommParts& parts = comm.parts;
   if (!parts.channelEvents) parts.channelEvents = std::make_shared<ChannelEvents>();
-  ASSIGN(stamps_, parts.channelEvents->stamps(*parts.device->device, stamps));
+  ASSIGN(launched_, parts.channelEvents->take(*parts.device->device, stamps));
   events_ = parts.channelEvents;
   sink_ = parts.events;
-  device::Stamp* next = stamps_->onDevice();
+  device::Stamp* next = launched_->stamps->onDevice();
   for (PlannedLaunch& launch : plan.launches) {
     launch.args.stamps = next;
     next += stampsOf(launch);
@@ -75,13 +83,26 @@ Status ExpectedChannels::stamp(ncclComm& comm, Plan& plan, std::size_t stamps) {
   return {};
 }
 
-void ExpectedChannels::expect(std::span<void* const> handles, bool replay) const {
+void ExpectedChannels::fill(std::span<void* const> handles) const {
+  launched_->sink = sink_;
+  launched_->channels.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    launched_->channels.push_back({entry.channel, entry.stamp, handles[entry.operation]});
+  }
+}
+
+void ExpectedChannels::expect(std::span<void* const> handles) {
   if (entries_.empty()) return;
-  if (replay) events_->tellBeforeReplay(*stamps_);
-  std::vector<ExpectedChannel> channels;
-  channels.reserve(entries_.size());
-  for (const Entry& entry : entries_) channels.push_back({entry.channel, entry.stamp, handles[entry.operation]});
-  events_->expect(sink_, stamps_, std::move(channels));
+  fill(handles);
+  events_->expect(std::move(launched_));
+  clear();
+}
+
+void ExpectedChannels::expectReplay(std::span<void* const> handles) {
+  if (entries_.empty()) return;
+  events_->tellBeforeReplay(*launched_);
+  fill(handles);
+  events_->expect(launched_);
 }
 
 }  // namespace tutti::comm

@@ -14,19 +14,19 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// The channels of one plan, which may be launched again and again. Does not touch the communicator after its
-/// constructor.
+/// The channels of one plan, which may be launched again and again where a graph has it; at first none.
 class ExpectedChannels {
  public:
-  /// Nothing.
-  ExpectedChannels() = default;
-  /// Nothing as well, where nobody wants to hear of channels, or there is no memory for it, of which an INFO line
-  /// speaks. Otherwise the kernels of `plan` are told where to write when they work.
-  ExpectedChannels(ncclComm& comm, std::span<const ToldOperation> told, Plan& plan);
+  /// From now on those of `plan`, whose kernels are told where to write when they work. None, where nobody wants to
+  /// hear of channels, or there is no memory for it, of which an INFO line speaks.
+  void set(ncclComm& comm, std::span<const ToldOperation> told, Plan& plan);
+  /// None again; keeps its storage.
+  void clear();
 
-  bool empty() const { return entries_.empty(); }
-  /// Before its kernels are launched, or replayed. `handles`: of the operations' own events.
-  void expect(std::span<void* const> handles, bool replay) const;
+  /// Before its kernels are launched, once.
+  void expect(std::span<void* const> handles);
+  /// Before they are replayed. `handles`: of the operations' own events.
+  void expectReplay(std::span<void* const> handles);
 
  private:
   struct Entry {
@@ -36,11 +36,12 @@ class ExpectedChannels {
   };
   void addWorks(int rank, const PlannedLaunch& launch, std::size_t stamps, OperationFinder& finder);
   Status stamp(ncclComm& comm, Plan& plan, std::size_t stamps);
+  void fill(std::span<void* const> handles) const;
 
   std::vector<Entry> entries_;
   std::shared_ptr<plugin::EventSink> sink_;
   std::shared_ptr<ChannelEvents> events_;
-  std::shared_ptr<const Stamps> stamps_;
+  std::shared_ptr<StampedLaunch> launched_;
 };
 
 }  // namespace tutti::comm

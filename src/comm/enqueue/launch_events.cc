@@ -101,7 +101,7 @@ void PlanEvents::clear() {
   tellsGroup_ = false;
   operations_.clear();
   expected_.clear();
-  channels_ = {};
+  channels_.clear();
   handles_.clear();
 }
 
@@ -121,7 +121,7 @@ void PlanEvents::set(ncclComm& comm, std::span<const Op> ops, Plan& plan) {
     }
   }
   expected_.set(comm, operations_, plan);
-  channels_ = ExpectedChannels(comm, operations_, plan);
+  channels_.set(comm, operations_, plan);
 }
 
 void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint64_t number) {
@@ -201,7 +201,7 @@ void PlanEvents::tell() {
   const std::lock_guard lock(replays_);
   start();
   expect(handles_);
-  expectChannels(true);
+  channels_.expectReplay(handles_);
   stop();
 }
 
@@ -236,7 +236,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   }
   started_ = true;
   plan_->start();
-  plan_->expectChannels(false);
+  plan_->expectChannels();
   if (!plan_->expects()) return {};
   // Replays and launches of relatives are said as they come up: so must this one be.
   const bool alone = comm_.membership.family == nullptr && !comm_.parts.launcher->everCaptured();

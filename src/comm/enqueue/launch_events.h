@@ -37,8 +37,8 @@ class PlanEvents {
   bool expects() const { return !expected_.empty(); }
   /// They hear of operations with these handles, before kernels of them run: launch after launch. Any thread.
   void expect(std::span<void* const> handles) const { expected_.expect(handles); }
-  /// The channels of its kernels will be told of, as parts of what start() began.
-  void expectChannels(bool replay) const { channels_.expect(handles_, replay); }
+  /// The channels of its kernels will be told of, as parts of what start() began; not where tell() is used.
+  void expectChannels() { channels_.expect(handles_); }
   void stop();
   /// Both, for a replay: copies of a graph may be replayed at the same time.
   void tell();

@@ -24,44 +24,54 @@ std::uint64_t read(std::uint64_t& word) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stamps>> ChannelEvents::stamps(const gpu::Device& device, std::size_t count) {
+Result<std::shared_ptr<StampedLaunch>> ChannelEvents::take(const gpu::Device& device, std::size_t stamps) {
+  std::shared_ptr<StampedLaunch> launched;
   {
     const std::lock_guard lock(incomingMutex_);
     if (closed_) return fail(ncclInternalError, "Stamps were asked for by a communicator that has ended");
     if (!thread_.running()) {
       ASSIGN(thread_, Thread::start("tutti-channels", [this] { throughShortages([this] { run(); }); }));
     }
+    if (!spare_.empty() && spare_.back()->stamps->room() >= stamps) {
+      launched = std::move(spare_.back());
+      spare_.pop_back();
+    }
   }
-  return pool_->take(device, count);
+  if (launched == nullptr) {
+    launched = std::make_shared<StampedLaunch>();
+    ASSIGN(launched->stamps, pool_->take(device, stamps));
+  }
+  return launched;
 }
 
-void ChannelEvents::expect(std::shared_ptr<plugin::EventSink> sink, std::shared_ptr<const Stamps> stamps,
-                           std::vector<ExpectedChannel> channels) {
+void ChannelEvents::expect(std::shared_ptr<StampedLaunch> launched) {
   bool wake = false;
   {
     const std::lock_guard lock(incomingMutex_);
     if (closed_) return;
-    incoming_.push_back({std::move(sink), std::move(stamps), std::move(channels)});
+    incoming_.push_back(std::move(launched));
     wake = sleeps_;
   }
   if (wake) wake_.notify_one();
 }
 
-void ChannelEvents::tellBeforeReplay(const Stamps& stamps) {
+void ChannelEvents::tellBeforeReplay(StampedLaunch& launched) {
   const std::lock_guard lock(mutex_);
   lookAtAll();
   // What an abort has ended, perhaps before it began, is not over.
-  const auto left = std::find_if(underWay_.begin(), underWay_.end(),
-                                 [&](const Launched& one) { return one.stamps.get() == &stamps; });
+  const auto left =
+      std::find_if(underWay_.begin(), underWay_.end(), [&](const auto& one) { return one.get() == &launched; });
   if (left != underWay_.end()) {
-    look(*left);
-    giveUp(*left);
+    look(launched);
+    giveUp(launched);
     underWay_.erase(left);
   }
-  stamps.clear();
+  launched.stamps->clear();
+  launched.channels.clear();
+  launched.over = 0;
 }
 
-void ChannelEvents::begin(Launched& launched, ExpectedChannel& channel, std::uint64_t when) {
+void ChannelEvents::begin(StampedLaunch& launched, ExpectedChannel& channel, std::uint64_t when) {
   plugin::Event event{};
   event.type = ncclProfileKernelCh;
   event.parentObj = channel.parent;
@@ -71,7 +81,7 @@ void ChannelEvents::begin(Launched& launched, ExpectedChannel& channel, std::uin
   channel.stage = ExpectedChannel::Stage::Works;
 }
 
-void ChannelEvents::end(Launched& launched, ExpectedChannel& channel, std::uint64_t when) {
+void ChannelEvents::end(StampedLaunch& launched, ExpectedChannel& channel, std::uint64_t when) {
   plugin::EventStateArgs args{};
   args.kernelCh.pTimer = when;
   launched.sink->state(channel.handle, ncclProfilerKernelChStop, &args);
@@ -80,7 +90,7 @@ void ChannelEvents::end(Launched& launched, ExpectedChannel& channel, std::uint6
   ++launched.over;
 }
 
-bool ChannelEvents::look(Launched& launched) {
+bool ChannelEvents::look(StampedLaunch& launched) {
   bool any = false;
   for (ExpectedChannel& channel : launched.channels) {
     if (channel.stage == ExpectedChannel::Stage::Over) {
@@ -103,15 +113,35 @@ bool ChannelEvents::look(Launched& launched) {
 bool ChannelEvents::lookAtAll() {
   takeIncoming();
   bool any = false;
-  for (Launched& launched : underWay_) {
-    if (!look(launched)) break;
+  for (const auto& launched : underWay_) {
+    if (!look(*launched)) break;
     any = true;
   }
-  while (!underWay_.empty() && underWay_.front().over == underWay_.front().channels.size()) underWay_.pop_front();
+  while (!underWay_.empty() && underWay_.front()->over == underWay_.front()->channels.size()) {
+    if (underWay_.front().use_count() == 1) over_.push_back(std::move(underWay_.front()));
+    underWay_.pop_front();
+  }
+  putAway();
   return any;
 }
 
-void ChannelEvents::giveUp(Launched& launched) {
+/// `mutex_` is held. Nobody else has them: who launched them looks at them no more once they were expected.
+void ChannelEvents::putAway() {
+  if (over_.empty()) return;
+  for (const auto& launched : over_) {
+    launched->sink.reset();
+    launched->channels.clear();
+    launched->over = 0;
+    launched->stamps->clear();
+  }
+  {
+    const std::lock_guard lock(incomingMutex_);
+    spare_.insert(spare_.end(), std::move_iterator(over_.begin()), std::move_iterator(over_.end()));
+  }
+  over_.clear();
+}
+
+void ChannelEvents::giveUp(StampedLaunch& launched) {
   for (ExpectedChannel& channel : launched.channels) {
     if (channel.stage == ExpectedChannel::Stage::Works) launched.sink->stop(channel.handle);
     channel.stage = ExpectedChannel::Stage::Over;
@@ -159,11 +189,15 @@ void ChannelEvents::close() {
   ending.join();
   const std::lock_guard lock(mutex_);
   takeIncoming();
-  for (Launched& launched : underWay_) {
-    look(launched);
-    giveUp(launched);
+  for (const auto& launched : underWay_) {
+    look(*launched);
+    giveUp(*launched);
   }
   underWay_.clear();
+  {
+    const std::lock_guard incoming(incomingMutex_);
+    spare_.clear();
+  }
   pool_->close();
 }
 

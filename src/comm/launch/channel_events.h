@@ -29,6 +29,14 @@ struct ExpectedChannel {
   enum class Stage : std::uint8_t { Waits, Works, Over } stage = Stage::Waits;
 };
 
+/// The channels of one plan's kernels, and where these write when they work.
+struct StampedLaunch {
+  std::unique_ptr<Stamps> stamps;
+  std::vector<ExpectedChannel> channels;    ///< filled by who launches …
+  std::shared_ptr<plugin::EventSink> sink;  ///< … as is this: who hears of them
+  std::size_t over = 0;                     ///< channels
+};
+
 /// The channels of one communicator's kernels. Any thread.
 class ChannelEvents {
  public:
@@ -37,48 +45,45 @@ class ChannelEvents {
   ChannelEvents& operator=(const ChannelEvents&) = delete;
   ~ChannelEvents() { close(); }
 
-  /// For the kernels of one plan. Starts the thread, if it does not run. Errors: the driver's, the system's.
-  Result<std::unique_ptr<Stamps>> stamps(const gpu::Device& device, std::size_t count);
-  /// Kernels that write `stamps`, which are 0, are about to run: in the order in which this is called. `sink` hears of
-  /// them. Never waits for kernels.
-  void expect(std::shared_ptr<plugin::EventSink> sink, std::shared_ptr<const Stamps> stamps,
-              std::vector<ExpectedChannel> channels);
-  /// They have run with these stamps, and are about to do so again: what they wrote is told, and 0 again.
-  void tellBeforeReplay(const Stamps& stamps);
+  /// For the kernels of one plan, with at least so many stamps, which are 0, and nothing else. Starts the thread, if it
+  /// does not run. Errors: the driver's, the system's.
+  Result<std::shared_ptr<StampedLaunch>> take(const gpu::Device& device, std::size_t stamps);
+  /// These kernels are about to run: in the order in which this is called. Only its owner for replays keeps `launched`.
+  /// Never waits for kernels.
+  void expect(std::shared_ptr<StampedLaunch> launched);
+  /// They have run, and are about to be replayed: what they wrote is told, and all is 0 again.
+  void tellBeforeReplay(StampedLaunch& launched);
   /// The kernels are over, or given up: tells what is left to tell, frees the stamps. Nothing is told any more.
   void close();
 
  private:
-  /// The channels of one plan that was launched, or replayed.
-  struct Launched {
-    std::shared_ptr<plugin::EventSink> sink;
-    std::shared_ptr<const Stamps> stamps;
-    std::vector<ExpectedChannel> channels;
-    std::size_t over = 0;
-  };
-  static void begin(Launched& launched, ExpectedChannel& channel, std::uint64_t when);
-  static void end(Launched& launched, ExpectedChannel& channel, std::uint64_t when);
+  static void begin(StampedLaunch& launched, ExpectedChannel& channel, std::uint64_t when);
+  static void end(StampedLaunch& launched, ExpectedChannel& channel, std::uint64_t when);
   /// Tells what is new; whether any has begun.
-  static bool look(Launched& launched);
+  static bool look(StampedLaunch& launched);
   /// The same of all that are under way. `mutex_` is held.
   bool lookAtAll();
   /// What has begun ends.
-  static void giveUp(Launched& launched);
+  static void giveUp(StampedLaunch& launched);
   void takeIncoming();
+  /// Those that are over, which others may use again.
+  void putAway();
   /// Returns at the end.
   void run();
   /// Until there may be something to see; false: it is the end. `idle`: nothing is under way.
   bool sleep(bool idle, std::chrono::microseconds most);
 
   const std::shared_ptr<StampPool> pool_;
-  std::mutex incomingMutex_;  ///< incoming_, thread_, closed_; held for a moment only
+  std::mutex incomingMutex_;  ///< down to thread_; held for a moment only
   std::condition_variable wake_;
-  std::vector<Launched> incoming_;
+  std::vector<std::shared_ptr<StampedLaunch>> incoming_;
+  std::vector<std::shared_ptr<StampedLaunch>> spare_;  ///< nobody's
   bool sleeps_ = false;
   bool closed_ = false;
   Thread thread_;
-  std::mutex mutex_;  ///< underWay_; held while a profiler is told
-  std::deque<Launched> underWay_;
+  std::mutex mutex_;  ///< the rest; held while a profiler is told
+  std::deque<std::shared_ptr<StampedLaunch>> underWay_;
+  std::vector<std::shared_ptr<StampedLaunch>> over_;
 };
 
 }  // namespace tutti::comm

@@ -7,8 +7,10 @@ namespace tutti::comm {
 
 namespace {
 
-/// What is taken at a time: page-locked memory comes in pages.
-constexpr std::size_t kLeast = 4096 / sizeof(device::Stamp);
+/// Of a piece: a cache line, so that no two launches share one.
+constexpr std::size_t kLeast = 64 / sizeof(device::Stamp);
+/// Page-locked memory is had at a time for so many.
+constexpr std::size_t kSlab = (64 << 10) / sizeof(device::Stamp);
 
 }  // namespace
 
@@ -17,7 +19,7 @@ Stamps::~Stamps() {
 }
 
 void Stamps::clear() const {
-  std::fill_n(piece_.host, count_, device::Stamp{});
+  std::fill_n(piece_.host, piece_.room, device::Stamp{});
 }
 
 std::optional<Stamps::Piece> StampPool::freeOne(std::size_t room) {
@@ -29,22 +31,28 @@ std::optional<Stamps::Piece> StampPool::freeOne(std::size_t room) {
   return piece;
 }
 
+Status StampPool::grow(const gpu::Device& device, std::size_t room) {
+  const std::size_t stamps = std::max(room, kSlab);
+  ASSIGN(gpu::PinnedBuffer slab,
+         gpu::PinnedBuffer::create(device, stamps * sizeof(device::Stamp), "the times of kernels for a profiler"));
+  auto* const host = reinterpret_cast<device::Stamp*>(slab.host());
+  auto* const onDevice = reinterpret_cast<device::Stamp*>(slab.onDevice());
+  const std::lock_guard lock(mutex_);
+  memory_.push_back(std::move(slab));
+  for (std::size_t at = 0; at < stamps; at += room) free_[room].push_back({host + at, onDevice + at, room});
+  return {};
+}
+
 Result<std::unique_ptr<Stamps>> StampPool::take(const gpu::Device& device, std::size_t stamps) {
   const std::size_t room = std::bit_ceil(std::max(stamps, kLeast));
-  if (const auto kept = freeOne(room)) {
-    auto result = std::make_unique<Stamps>(shared_from_this(), *kept, stamps);
-    result->clear();
-    return result;
+  std::optional<Stamps::Piece> piece = freeOne(room);
+  while (!piece) {
+    TRY(grow(device, room));
+    piece = freeOne(room);
   }
-  ASSIGN(gpu::PinnedBuffer buffer,
-         gpu::PinnedBuffer::create(device, room * sizeof(device::Stamp), "the times of kernels for a profiler"));
-  const Stamps::Piece piece{reinterpret_cast<device::Stamp*>(buffer.host()),
-                            reinterpret_cast<device::Stamp*>(buffer.onDevice()), room};
-  {
-    const std::lock_guard lock(mutex_);
-    memory_.push_back(std::move(buffer));
-  }
-  return std::make_unique<Stamps>(shared_from_this(), piece, stamps);
+  auto result = std::make_unique<Stamps>(shared_from_this(), *piece);
+  result->clear();
+  return result;
 }
 
 void StampPool::giveBack(const Stamps::Piece& piece) {

@@ -21,19 +21,19 @@ class StampPool;
 /// Destroyed on any thread, also where no CUDA call is allowed.
 class Stamps {
  public:
-  /// Memory with room for `room` stamps, of which `count` are used.
   struct Piece {
     device::Stamp* host = nullptr;
     device::Stamp* onDevice = nullptr;
     std::size_t room = 0;
   };
-  Stamps(std::shared_ptr<StampPool> pool, const Piece& piece, std::size_t count)
-      : pool_(std::move(pool)), piece_(piece), count_(count) {}
+  Stamps(std::shared_ptr<StampPool> pool, const Piece& piece) : pool_(std::move(pool)), piece_(piece) {}
   Stamps(const Stamps&) = delete;
   Stamps& operator=(const Stamps&) = delete;
   ~Stamps();
 
   device::Stamp& operator[](std::size_t i) const { return piece_.host[i]; }
+  /// How many there are.
+  std::size_t room() const { return piece_.room; }
   /// For KernelArgs::stamps.
   device::Stamp* onDevice() const { return piece_.onDevice; }
   /// All are 0 again. No kernel runs that writes them.
@@ -42,7 +42,6 @@ class Stamps {
  private:
   std::shared_ptr<StampPool> pool_;
   Piece piece_;
-  std::size_t count_;
 };
 
 /// Memory for stamps, kept for further plans. Any thread.
@@ -56,6 +55,7 @@ class StampPool : public std::enable_shared_from_this<StampPool> {
  private:
   friend class Stamps;
   void giveBack(const Stamps::Piece& piece);
+  Status grow(const gpu::Device& device, std::size_t room);
   /// One that is free, if there is any.
   std::optional<Stamps::Piece> freeOne(std::size_t room);
 
