@@ -44,9 +44,9 @@ struct Collective {
 };
 
 std::vector<Collective> collectives() {
-  return {{"AllReduce", kCount, 0, ncclUint32,
+  return {{"AllReduce", kCount, 0, ncclInt32,
            [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclAllReduce(in.at(), out.at(), kCount, ncclUint32, ncclMax, m.comm, m.stream());
+             return ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
            }},
           {"Reduce", kCount, 1, ncclFloat32,
            [](const Member& m, const Ints& in, const Ints& out) {
@@ -60,8 +60,8 @@ std::vector<Collective> collectives() {
            [](const Member& m, const Ints& in, const Ints& out) {
              return ncclAllGather(in.at(), out.at(), kCount, ncclFloat16, m.comm, m.stream());
            }},
-          {"ReduceScatter", kCount, 0, ncclBfloat16, [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclReduceScatter(in.at(), out.at(), kCount, ncclBfloat16, ncclProd, m.comm, m.stream());
+          {"ReduceScatter", kCount, 0, ncclFloat32, [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclReduceScatter(in.at(), out.at(), kCount, ncclFloat32, ncclMax, m.comm, m.stream());
            }}};
 }
 
