@@ -65,6 +65,7 @@ class Timeline:
         self.tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
         self.events = [(p.timestamp, p.track_event) for p in trace.packet if p.HasField("track_event")]
         self.names = {}
+        self.slices = {}  # by name: from when to when, and what
         self.flows, ends = {}, {}
         open_slices, last = {}, 0
         for track in self.tracks.values():
@@ -76,11 +77,12 @@ class Timeline:
             stack = open_slices.setdefault(event.track_uuid, [])
             if event.type == END:
                 check(stack, f"an end without a beginning on {self.tracks[event.track_uuid]}")
-                stack.pop()
+                begin, begun = stack.pop()
+                self.slices.setdefault(begun.name, []).append(((begin, time_ns), begun))
                 continue
             check(event.type in (BEGIN, INSTANT) and event.name and event.categories, f"what is this: {event}")
             if event.type == BEGIN:
-                stack.append(event.name)
+                stack.append((time_ns, event))
             self.names.setdefault(event.name, []).append((time_ns, event))
             for flow in event.flow_ids:
                 self.flows.setdefault(flow, []).append(event.name)
@@ -100,6 +102,18 @@ class Timeline:
         return [{a.name: a.string_value or a.uint_value for a in event.debug_annotations} for _, event in self.names[name]]
 
 
+def check_channels(timeline):
+    """The channels of a kernel are on tracks of their own, and work while it runs."""
+    kernels = {}
+    for times, event in timeline.slices["kernel"]:
+        launch = next(a.uint_value for a in event.debug_annotations if a.name == "launch")
+        kernels.setdefault(launch, []).append(times)
+    for (begin, end), event in timeline.slices["channel"]:
+        launch = next(a.uint_value for a in event.debug_annotations if a.name == "launch")
+        check(any(first <= begin <= end <= last + 1000 for first, last in kernels[launch]),
+              f"a channel of launch {launch} works from {begin} to {end}, its kernels from and to {kernels[launch]}")
+
+
 def check_timeline(folder, size, times):
     pb2 = definitions()
     output = f"{folder}/run.perfetto-trace"
@@ -113,6 +127,8 @@ def check_timeline(folder, size, times):
         check(timeline.count(name) == size * times, f"{timeline.count(name)} of {name}")
     check(timeline.count("init: init") == size and timeline.count("init: bootstrap") == size, "stages of init are missing")
     check(timeline.count("kernel") >= size, "no kernels")
+    check(timeline.count("channel") >= timeline.count("kernel"), "no channels of kernels")
+    check_channels(timeline)
     launches = [name for name in timeline.names if name.startswith("launch tutti_AllReduce_")]
     check(sum(timeline.count(name) for name in launches) == size * times, launches)
     for facts in timeline.facts("AllReduce"):

@@ -69,7 +69,7 @@ class PartsOfProcess {
     if (record.kind == Kind::Decision) {
       if (OperationPart* const part = partOf(record.comm, record.number)) part->why = trace_.text(record.text);
     }
-    if (record.kind == Kind::Kernel) takeKernel(record);
+    if (record.kind == Kind::Kernel && record.a == trace::kWholeKernel) takeKernel(record);
   }
 
  private:

@@ -90,7 +90,7 @@ class ProcessTimeline {
         calls_[static_cast<std::uint32_t>(record.c)].emplace_back(record.comm, record.number);
     }
     for (const Record& record : trace_.records) {
-      if (record.kind != Kind::Kernel) continue;
+      if (record.kind != Kind::Kernel || record.a != trace::kWholeKernel) continue;
       const auto launch = ofLaunch.find({record.comm, record.number});
       if (launch == ofLaunch.end()) continue;
       extend(record.comm, launch->second.first, launch->second.second, record.end);
@@ -124,6 +124,7 @@ class ProcessTimeline {
   void writePlan(const Record& record);
   void writeLaunch(const Record& record);
   void writeKernel(const Record& record);
+  std::uint64_t channelTrack(const Record& record);
   void writeStep(const Record& record);
   void writeOther(const Record& record, bool cutOff);
 
@@ -133,6 +134,7 @@ class ProcessTimeline {
   PerfettoWriter& writer_;
   std::uint64_t root_;
   std::map<std::uint16_t, std::uint64_t> threads_, operations_, kernels_;
+  std::map<Key, std::uint64_t> channels_;                                         ///< by communicator and channel
   std::map<std::pair<std::uint64_t, std::uint16_t>, std::uint64_t> connections_;  ///< by words and kind of record
   std::map<Key, std::uint64_t> opEnds_;
   std::map<Key, std::pair<std::uint64_t, std::uint64_t>> kernelOps_;
@@ -198,10 +200,22 @@ void ProcessTimeline::writeLaunch(const Record& record) {
   onThread(record, std::move(event));
 }
 
+std::uint64_t ProcessTimeline::channelTrack(const Record& record) {
+  std::uint64_t& track = channels_[{record.comm, record.a}];
+  if (track != 0) return track;
+  const TracedComm* const comm = trace_.comm(record.comm);
+  track =
+      writer_.track(root_, fmt::format("communicator {:#x}: channel {}", comm == nullptr ? 0 : comm->hash, record.a));
+  return track;
+}
+
 void ProcessTimeline::writeKernel(const Record& record) {
-  const bool whole = record.a == trace::kWholeKernel;
-  TimelineEvent event = eventOf(record, whole ? "kernel" : fmt::format("channel {}", record.a), "kernel");
+  TimelineEvent event = eventOf(record, record.a == trace::kWholeKernel ? "kernel" : "channel", "kernel");
   event.facts = {{"launch", std::uint64_t{record.number}}};
+  if (record.a != trace::kWholeKernel) {
+    event.facts.emplace_back("channel", record.a);
+    return writer_.add(channelTrack(record), std::move(event));
+  }
   if (const auto ops = kernelOps_.find({record.comm, record.number}); ops != kernelOps_.end()) {
     addFlows(event, record.comm, ops->second.first, ops->second.second);
   }

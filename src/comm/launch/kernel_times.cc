@@ -1,5 +1,6 @@
 #include "comm/launch/kernel_times.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -67,20 +68,79 @@ Status KernelTimes::prepare() {
   return first_ == next_ && trace::now() - anchoredAt_ > kLongest ? anchor() : Status();
 }
 
-Status KernelTimes::beginOne(CUstream stream) {
+Status KernelTimes::stamp(Timed& one, std::span<const PreparedLaunch> launches) {
+  one.stamped.clear();
+  std::size_t stamps = 0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const PreparedLaunch& launch = launches[i];
+    if (launch.args == nullptr || launch.args->stamps != nullptr) continue;
+    const std::size_t ofWork = launch.shape.func == device::Func::SendRecv ? 2 : 1;
+    const std::size_t each = launch.args->nWorks * ofWork;
+    one.stamped.push_back({i, stamps, launch.args->firstChannel, launch.grid, each});
+    stamps += launch.grid * each;
+  }
+  if (stamps == 0) return {};
+  if (one.stamps == nullptr || one.stamps->room() < stamps) {
+    ASSIGN(one.stamps, pool_->take(*device_, stamps));
+  } else {
+    one.stamps->clear();
+  }
+  for (const Stamped& stamped : one.stamped) {
+    launches[stamped.launch].args->stamps = one.stamps->onDevice() + stamped.first;
+  }
+  return {};
+}
+
+/// The device has a clock of its own. It is the host's, or the first channel began with the kernel: which one, what the
+/// host knows of the kernel says.
+void KernelTimes::writeChannels(const Timed& one, std::uint64_t began, std::uint64_t ended) {
+  std::vector<trace::Record> records;
+  std::uint64_t first = UINT64_MAX;
+  std::uint64_t last = 0;
+  for (const Stamped& stamped : one.stamped) {
+    for (unsigned channel = 0; channel < stamped.channels; ++channel) {
+      trace::Record record{};
+      record.begin = UINT64_MAX;
+      for (std::size_t i = 0; i < stamped.each; ++i) {
+        const device::Stamp& stamp = (*one.stamps)[stamped.first + channel * stamped.each + i];
+        if (stamp.begin == 0 || stamp.end == 0) continue;
+        record.begin = std::min(record.begin, stamp.begin);
+        record.end = std::max(record.end, stamp.end);
+      }
+      if (record.end == 0) continue;
+      record.kind = trace::Kind::Kernel;
+      record.comm = one.comm;
+      record.number = one.number + static_cast<std::uint32_t>(stamped.launch);
+      record.a = stamped.firstChannel + channel;
+      first = std::min(first, record.begin);
+      last = std::max(last, record.end);
+      records.push_back(record);
+    }
+  }
+  const bool hostsClock = first >= one.asked && last <= trace::now();
+  const std::uint64_t shift = hostsClock ? 0 : began - first;
+  for (trace::Record& record : records) {
+    record.begin += shift;
+    record.end = std::min(record.end + shift, std::max(ended, record.begin));
+    trace::write(record);
+  }
+}
+
+Status KernelTimes::beginOne(CUstream stream, std::span<const PreparedLaunch> launches) {
   TRY(prepare());
   Timed& one = timed_[next_ % kUnderWay];
   if (!one.before) {
     ASSIGN(one.before, gpu::Event::createTimed(*device_));
     ASSIGN(one.after, gpu::Event::createTimed(*device_));
   }
+  TRY(stamp(one, launches));
   one.asked = trace::now();
   TRY(one.before->record(stream));
   begun_ = true;
   return {};
 }
 
-void KernelTimes::begin(CUstream stream) {
+void KernelTimes::begin(CUstream stream, std::span<const PreparedLaunch> launches) {
   const std::lock_guard lock(mutex_);
   begun_ = false;
   const std::uint64_t now = trace::now();
@@ -88,7 +148,7 @@ void KernelTimes::begin(CUstream stream) {
   lastBegin_ = now;
   const ErrorsAsInfo harmless;
   Status status = harvestAll();
-  if (status.ok() && next_ - first_ < kUnderWay) status = beginOne(stream);
+  if (status.ok() && next_ - first_ < kUnderWay) status = beginOne(stream, launches);
   heed(status);
 }
 
@@ -127,6 +187,7 @@ Status KernelTimes::harvestAll() {
     record.a = trace::kWholeKernel;
     record.b = one.launches;
     trace::write(record);
+    writeChannels(one, record.begin, record.end);
   }
   return {};
 }

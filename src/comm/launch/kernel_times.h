@@ -7,8 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/status.h"
+#include "comm/launch/prepared_launch.h"
+#include "comm/launch/stamps.h"
 #include "gpu/context.h"
 #include "gpu/event.h"
 #include "gpu/stream.h"
@@ -16,16 +20,19 @@
 namespace tutti::comm {
 
 /// The launches of one communicator, about 250 a second at most: events cost the device more than a short
-/// operation should pay every time. Failures are told once, and then nothing is timed any more: a trace is not worth an
-/// operation. Any thread, but begin() and end() on the one that launches.
+/// operation should pay every time. Their kernels write when each channel worked, unless a profiler has them do so.
+/// Failures are told once, and then nothing is timed any more: a trace is not worth an operation. Any thread, but
+/// begin() and end() on the one that launches.
 class KernelTimes {
  public:
   /// The device must outlive the result.
-  explicit KernelTimes(const gpu::Device& device) : device_(&device) {}
+  explicit KernelTimes(const gpu::Device& device) : device_(&device), pool_(std::make_shared<StampPool>()) {}
+  KernelTimes(const KernelTimes&) = delete;
+  ~KernelTimes() { pool_->close(); }
 
-  /// What comes on `stream` from here on is to be timed, unless it is too soon after the last one. Its context is
-  /// current.
-  void begin(CUstream stream);
+  /// `launches`, which come on `stream` from here on, are to be timed, unless it is too soon after the last ones. Its
+  /// context is current.
+  void begin(CUstream stream, std::span<const PreparedLaunch> launches);
   /// What came since begin() is launch `number` of the trace's communicator `comm`, and the `launches` - 1 after it.
   void end(CUstream stream, std::uint16_t comm, std::uint32_t number, std::size_t launches);
   /// Writes those that are done. Never waits. The device's context is current.
@@ -33,6 +40,14 @@ class KernelTimes {
 
  private:
   static constexpr std::size_t kUnderWay = 32;
+  /// A launch whose kernel writes stamps.
+  struct Stamped {
+    std::size_t launch = 0;  ///< of those that are timed together
+    std::size_t first = 0;   ///< stamp
+    unsigned firstChannel = 0;
+    unsigned channels = 0;
+    std::size_t each = 0;  ///< stamps of a channel
+  };
   struct Timed {
     std::optional<gpu::Event> before;
     std::optional<gpu::Event> after;
@@ -40,18 +55,23 @@ class KernelTimes {
     std::uint16_t comm = 0;
     std::uint32_t number = 0;
     std::size_t launches = 0;
+    std::vector<Stamped> stamped;
+    std::unique_ptr<Stamps> stamps;  ///< of these
   };
   Status prepare();
   Status anchor();
   void correct(const Timed& one, double began, double ended);
   std::uint64_t at(double seconds) const;
-  Status beginOne(CUstream stream);
+  Status beginOne(CUstream stream, std::span<const PreparedLaunch> launches);
+  Status stamp(Timed& one, std::span<const PreparedLaunch> launches);
+  static void writeChannels(const Timed& one, std::uint64_t began, std::uint64_t ended);
   Status endOne(CUstream stream);
   Status harvestAll();
   /// Gives up where that is no success.
   void heed(Status status);
 
   const gpu::Device* device_;
+  const std::shared_ptr<StampPool> pool_;
   std::mutex mutex_;  ///< the rest
   bool given_ = false;
   bool begun_ = false;

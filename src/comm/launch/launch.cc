@@ -188,7 +188,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   markBegin(capture, streams.back());
   const Traced traced = std::exchange(traced_, {});
   const bool timed = traced.number != 0 && !capture.capturing;
-  if (timed) times_->begin(streams.back());
+  if (timed) times_->begin(streams.back(), launches);
   ++launching_;  // before anything is counted
   bool any = false;
   Status status = launchAll(launches, streams.back(), any);

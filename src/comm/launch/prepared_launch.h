@@ -27,13 +27,13 @@ class LaunchListener {
   virtual void after(void* launch) = 0;
 };
 
-/// One kernel, ready to go. `args` and the names are only read during launch().
+/// One kernel, ready to go. `args` and the names are only used during launch(), which may have the kernel write stamps.
 struct PreparedLaunch {
   CUfunction function = nullptr;
   std::string_view operation;  ///< "AllReduce", for errors
   unsigned grid = 1;           ///< blocks: channels
   unsigned block = 32;         ///< threads per block
-  const device::KernelArgs* args = nullptr;
+  device::KernelArgs* args = nullptr;
   std::string_view kernel = {};  ///< "tutti_AllReduce_Ring_Simple_Sum_f32", for errors
   LaunchShape shape = {};
   std::uint32_t traced = 0;            ///< the kernel's name in a trace

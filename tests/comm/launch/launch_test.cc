@@ -100,7 +100,7 @@ class Launches : public testing::Test {
     return static_cast<int>(data[0]);
   }
   Status copy(const gpu::DeviceBuffer& from, const gpu::DeviceBuffer& to, std::span<const CUstream> on) const {
-    const device::KernelArgs args = kernel->args(from, to);
+    device::KernelArgs args = kernel->args(from, to);
     const comm::PreparedLaunch launch{kernel->function(), "SendRecv", 1, SelfCopy::kThreads, &args};
     return launcher->launch({&launch, 1}, on);
   }
@@ -398,7 +398,7 @@ TEST(LaunchErrors, NameOperationAndDevice) {
   const auto device = gpu::Device::create(fake.driver(), 1);
   const auto launcher = comm::Launcher::create(*device.value());
   ASSERT_TRUE(launcher.ok());
-  const device::KernelArgs args{};
+  device::KernelArgs args{};
   const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
   fake.failNth("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   expectLog("in cuLaunchKernel for operation AllReduce on device 1");
@@ -420,7 +420,7 @@ TEST(LaunchErrors, WhatIsCountedIsNotDoneBeforeItIsLaunchedNorWhereThatFails) {
   const auto device = gpu::Device::create(driver, 0);
   const auto launcher = comm::Launcher::create(*device.value());
   observed = launcher.value().get();
-  const device::KernelArgs args{};
+  device::KernelArgs args{};
   const comm::PreparedLaunch launch{nullptr, "AllReduce", 1, 32, &args};
   EXPECT_FALSE(observed->mayBeBusy());
   expectLog("in cuLaunchKernel");
