@@ -298,17 +298,15 @@ void left(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
 }
 
 /// It stays, and makes no call: nothing ends, and reports of stalls name it.
-void idle(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
-  if (rank == ranks - 1) return std::this_thread::sleep_for(std::chrono::seconds(60));
-  Rank own = rankAt(rank);
-  CHECK(cudaStreamCreate(&own.stream), cudaSuccess);
-  CHECK(make(comm, own, cell.right), ncclSuccess);
+void idle(const Cell& cell, const Rank& at, bool last, ncclComm_t comm) {
+  if (last) return std::this_thread::sleep_for(std::chrono::seconds(60));
+  CHECK(make(comm, at, cell.right), ncclSuccess);
   std::this_thread::sleep_for(std::chrono::seconds(60));
 }
 
 /// The rank has made one call, and then ends the cell as `body` does.
-void afterOneCall(const ncclUniqueId& id, int rank, int ranks, const std::function<void(ncclComm_t)>& body) {
-  const Rank& at = rankAt(rank);
+void afterOneCall(const ncclUniqueId& id, const Rank& at, int rank, int ranks,
+                  const std::function<void(ncclComm_t)>& body) {
   ncclComm_t comm = nullptr;
   CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
   CHECK(make(comm, at, Made{}), ncclSuccess);
@@ -321,7 +319,7 @@ void missing(int ranks, bool leaves) {
   if (leaves) {
     for (int func = 0; func < kFuncs; ++func) {
       onThreads(ranks, [&](int rank) {
-        afterOneCall(ids[static_cast<std::size_t>(func)], rank, ranks,
+        afterOneCall(ids[static_cast<std::size_t>(func)], rankAt(rank), rank, ranks,
                      [&](ncclComm_t comm) { left(missedCall(func), rank, ranks, comm); });
       });
     }
@@ -329,8 +327,11 @@ void missing(int ranks, bool leaves) {
     onThreads(kFuncs * ranks, [&](int thread) {
       const int func = thread % kFuncs;
       const int rank = thread / kFuncs;
-      afterOneCall(ids[static_cast<std::size_t>(func)], rank, ranks,
-                   [&](ncclComm_t comm) { idle(missedCall(func), rank, ranks, comm); });
+      // Threads call in any order: on one stream their communicators would wait for each other.
+      Rank own = rankAt(rank);
+      CHECK(cudaStreamCreate(&own.stream), cudaSuccess);
+      afterOneCall(ids[static_cast<std::size_t>(func)], own, rank, ranks,
+                   [&](ncclComm_t comm) { idle(missedCall(func), own, rank == ranks - 1, comm); });
     });
   }
   std::printf("%d cells of %d ranks\n", kFuncs, ranks);
