@@ -91,38 +91,49 @@ Status KernelTimes::stamp(Timed& one, std::span<const PreparedLaunch> launches) 
   return {};
 }
 
-/// The device has a clock of its own. It is the host's, or the first channel began with the kernel: which one, what the
-/// host knows of the kernel says.
-void KernelTimes::writeChannels(const Timed& one, std::uint64_t began, std::uint64_t ended) {
+std::vector<trace::Record> KernelTimes::channelsOf(const Timed& one) {
   std::vector<trace::Record> records;
-  std::uint64_t first = UINT64_MAX;
-  std::uint64_t last = 0;
   for (const Stamped& stamped : one.stamped) {
     for (unsigned channel = 0; channel < stamped.channels; ++channel) {
       trace::Record record{};
+      record.kind = trace::Kind::Kernel;
+      record.comm = one.comm;
+      record.number = one.number + static_cast<std::uint32_t>(stamped.launch);
       record.begin = UINT64_MAX;
+      record.a = stamped.firstChannel + channel;
       for (std::size_t i = 0; i < stamped.each; ++i) {
         const device::Stamp& stamp = (*one.stamps)[stamped.first + channel * stamped.each + i];
         if (stamp.begin == 0 || stamp.end == 0) continue;
         record.begin = std::min(record.begin, stamp.begin);
         record.end = std::max(record.end, stamp.end);
       }
-      if (record.end == 0) continue;
-      record.kind = trace::Kind::Kernel;
-      record.comm = one.comm;
-      record.number = one.number + static_cast<std::uint32_t>(stamped.launch);
-      record.a = stamped.firstChannel + channel;
-      first = std::min(first, record.begin);
-      last = std::max(last, record.end);
-      records.push_back(record);
+      if (record.end != 0) records.push_back(record);
     }
   }
-  const bool hostsClock = first >= one.asked && last <= trace::now();
-  const std::uint64_t shift = hostsClock ? 0 : began - first;
-  for (trace::Record& record : records) {
-    record.begin += shift;
-    record.end = std::min(record.end + shift, std::max(ended, record.begin));
-    trace::write(record);
+  return records;
+}
+
+/// The device has a clock of its own. Where it is the host's, as on the software GPU, it knows better when the kernel
+/// ran than events do; else the first channel is taken to have begun with the kernel.
+void KernelTimes::write(const Timed& one, trace::Record whole) {
+  std::vector<trace::Record> channels = channelsOf(one);
+  std::uint64_t first = UINT64_MAX;
+  std::uint64_t last = 0;
+  for (const trace::Record& channel : channels) {
+    first = std::min(first, channel.begin);
+    last = std::max(last, channel.end);
+  }
+  const bool hostsClock = first >= one.asked && last != 0 && last <= trace::now();
+  if (hostsClock) {
+    whole.begin = std::min(whole.begin, first);
+    whole.end = std::max(whole.end, last);
+  }
+  trace::write(whole);
+  const std::uint64_t shift = hostsClock ? 0 : whole.begin - first;
+  for (trace::Record& channel : channels) {
+    channel.begin = std::min(channel.begin + shift, whole.end);
+    channel.end = std::min(channel.end + shift, whole.end);
+    trace::write(channel);
   }
 }
 
@@ -186,8 +197,7 @@ Status KernelTimes::harvestAll() {
     record.end = at(ended);
     record.a = trace::kWholeKernel;
     record.b = one.launches;
-    trace::write(record);
-    writeChannels(one, record.begin, record.end);
+    write(one, record);
   }
   return {};
 }

@@ -16,6 +16,7 @@
 #include "gpu/context.h"
 #include "gpu/event.h"
 #include "gpu/stream.h"
+#include "trace/format.h"
 
 namespace tutti::comm {
 
@@ -64,7 +65,10 @@ class KernelTimes {
   std::uint64_t at(double seconds) const;
   Status beginOne(CUstream stream, std::span<const PreparedLaunch> launches);
   Status stamp(Timed& one, std::span<const PreparedLaunch> launches);
-  static void writeChannels(const Timed& one, std::uint64_t began, std::uint64_t ended);
+  /// When each channel worked, by the device's clock.
+  static std::vector<trace::Record> channelsOf(const Timed& one);
+  /// `whole` says when the kernels ran; and their channels.
+  static void write(const Timed& one, trace::Record whole);
   Status endOne(CUstream stream);
   Status harvestAll();
   /// Gives up where that is no success.
