@@ -1,7 +1,6 @@
 #include "comm/launch/channel_events.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <utility>
@@ -17,10 +16,6 @@ namespace {
 /// so looking often gains little, and takes time from what the processors are there for.
 constexpr std::chrono::microseconds kSoon{500};
 constexpr std::chrono::microseconds kLate{4000};
-
-std::uint64_t read(std::uint64_t& word) {
-  return std::atomic_ref(word).load(std::memory_order_acquire);
-}
 
 }  // namespace
 
@@ -97,14 +92,11 @@ bool ChannelEvents::look(StampedLaunch& launched) {
       any = true;
       continue;
     }
-    device::Stamp& stamp = (*launched.stamps)[channel.stamp];
-    // The end first: whoever sees it sees the begin as well.
-    const std::uint64_t ended = read(stamp.end);
-    const std::uint64_t begun = read(stamp.begin);
-    if (begun == 0) continue;
+    const device::Stamp stamp = launched.stamps->read(channel.stamp);
+    if (stamp.begin == 0) continue;
     any = true;
-    if (channel.stage == ExpectedChannel::Stage::Waits) begin(launched, channel, begun);
-    if (ended != 0) end(launched, channel, ended);
+    if (channel.stage == ExpectedChannel::Stage::Waits) begin(launched, channel, stamp.begin);
+    if (stamp.end != 0) end(launched, channel, stamp.end);
   }
   return any;
 }

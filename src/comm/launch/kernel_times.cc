@@ -102,7 +102,7 @@ std::vector<trace::Record> KernelTimes::channelsOf(const Timed& one) {
       record.begin = UINT64_MAX;
       record.a = stamped.firstChannel + channel;
       for (std::size_t i = 0; i < stamped.each; ++i) {
-        const device::Stamp& stamp = (*one.stamps)[stamped.first + channel * stamped.each + i];
+        const device::Stamp stamp = one.stamps->read(stamped.first + channel * stamped.each + i);
         if (stamp.begin == 0 || stamp.end == 0) continue;
         record.begin = std::min(record.begin, stamp.begin);
         record.end = std::max(record.end, stamp.end);

@@ -1,6 +1,7 @@
 #include "comm/launch/stamps.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 namespace tutti::comm {
@@ -18,8 +19,18 @@ Stamps::~Stamps() {
   pool_->giveBack(piece_);
 }
 
+device::Stamp Stamps::read(std::size_t i) const {
+  const auto load = [](std::uint64_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); };
+  return {load(piece_.host[i].begin), load(piece_.host[i].end)};
+}
+
 void Stamps::clear() const {
-  std::fill_n(piece_.host, piece_.room, device::Stamp{});
+  // Atomic as the kernels' own: they have ended, but nothing but what they wrote here says so.
+  const auto clear = [](std::uint64_t& word) { std::atomic_ref(word).store(0, std::memory_order_relaxed); };
+  for (std::size_t i = 0; i < piece_.room; ++i) {
+    clear(piece_.host[i].begin);
+    clear(piece_.host[i].end);
+  }
 }
 
 std::optional<Stamps::Piece> StampPool::freeOne(std::size_t room) {

@@ -31,7 +31,8 @@ class Stamps {
   Stamps& operator=(const Stamps&) = delete;
   ~Stamps();
 
-  device::Stamp& operator[](std::size_t i) const { return piece_.host[i]; }
+  /// What a kernel has written so far.
+  device::Stamp read(std::size_t i) const;
   /// How many there are.
   std::size_t room() const { return piece_.room; }
   /// For KernelArgs::stamps.
