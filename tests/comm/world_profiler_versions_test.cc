@@ -1,5 +1,6 @@
 // What the descriptors of a profiler plugin of each version say of calls: every member of Coll and P2p, what they are
 // part of, and what init() is told.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/profiled.h"
@@ -192,6 +194,56 @@ TEST_F(ProfilersOfEachVersion, HearWhatTheirKindsAreOfEveryCall) {
   EXPECT_EQ(count(ncclProfileColl), 4U);
   EXPECT_EQ(count(ncclProfileKernelCh) > 0, version() >= 3);
   EXPECT_EQ(profiler_.records("finalize").size(), 2U);
+}
+
+TEST_F(ProfilersOfEachVersion, HearEveryMemberOfCallsGroupsAndLaunches) {
+  std::array<std::string, 2> streams;
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kCount, 1);
+    const Ints out(m.gpu, kCount, 0);
+    streams[static_cast<std::size_t>(m.rank)] = addressText(m.stream());
+    EXPECT_EQ(ncclReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, 1, m.comm, m.stream()), ncclSuccess);
+    ncclGroupStart();
+    EXPECT_EQ(ncclSend(in.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    m.sync();
+  });
+  expectWhole();
+  const auto sorted = [this](long type) {
+    std::vector<std::string> all = texts(type);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const auto each = [&](const std::vector<std::pair<std::string, std::string>>& around) {
+    std::vector<std::string> all;
+    for (const std::string& stream : streams) {
+      for (const auto& [before, after] : around) all.push_back(before + "stream=" + stream + after);
+    }
+    std::sort(all.begin(), all.end());
+    return version() >= 5 ? all : std::vector<std::string>{};
+  };
+  EXPECT_EQ(sorted(ncclProfileCollApi), each({{"func=Reduce count=700 type=ncclInt32 root=1 ", " captured=0"}}));
+  EXPECT_EQ(sorted(ncclProfileP2pApi), each({{"func=Send count=700 type=ncclInt32 ", " captured=0"},
+                                             {"func=Recv count=700 type=ncclInt32 ", " captured=0"}}));
+  EXPECT_EQ(sorted(ncclProfileKernelLaunch), each({{"", ""}, {"", ""}}));
+  EXPECT_EQ(sorted(ncclProfileGroupApi), std::vector<std::string>(version() >= 5 ? 4 : 0, "captured=0 depth=1"));
+  const std::vector<Record> states = profiler_.records("state", ncclProfilerGroupStartApiStop);
+  EXPECT_EQ(states.size(), version() >= 5 ? 4U : 0U);
+  EXPECT_EQ(profiler_.records("state", ncclProfilerGroupEndApiStart).size(), states.size());
+}
+
+TEST_F(ProfilersOfEachVersion, HearNothingOfWhatIsRefusedButThatItWasCalled) {
+  for (int rank = 0; rank < 2; ++rank) test::expectLog("invalid root 7");
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kCount, 1);
+    ncclGroupStart();
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(in.at(), in.at(), kCount, ncclInt32, 7, m.comm, m.stream()), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  });
+  expectWhole();
+  EXPECT_EQ(profiler_.records("start").size(), version() >= 5 ? 4U : 0U) << "a group and a call of each rank";
 }
 
 TEST_F(ProfilersOfEachVersion, AreToldOfTheirCommunicatorAsTheyCanBe) {
