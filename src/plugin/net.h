@@ -119,6 +119,8 @@ class Net : public NetDevices {
   /// Whether the request is done; it must not be used again then. `sizes`: room for the bytes received by each message
   /// of a receive, or empty.
   virtual Result<bool> test(void* request, std::span<int> sizes) = 0;
+  /// Whether it tells profilers of what it does for a message (NetBuffer::events).
+  virtual bool tellsEvents() const { return false; }
   /// Whether the peer's host has all that was sent on this sending end, or has no room for it: sends may be done
   /// before. To be asked from time to time, by the thread that calls test(). Errors: it cannot be reached any more.
   /// Networks that do not know say true.

@@ -34,6 +34,7 @@ class PluginNet final : public PluginAdapter<V, Net, typename NetVersion<V>::Net
   Result<void*> accept(void* listener) override;
   /// The interface does not say that it may be.
   bool closesPosted() const override { return false; }
+  bool tellsEvents() const override { return V >= 10; }
   Status closeSend(void* connection) override { return this->closeEnd("closeSend", table_.closeSend, connection); }
   Status closeRecv(void* connection) override { return this->closeEnd("closeRecv", table_.closeRecv, connection); }
 

@@ -129,6 +129,7 @@ void StepEvents::beginStep() {
   const ExpectedSteps& what = operation.what;
   Step& step = told_->steps[number % kMost];
   step.handle = nullptr;
+  step.sink = nullptr;
   if (what.sink == nullptr) return;
   if (number == operation.first) {
     plugin::EventStateArgs none{};
@@ -141,21 +142,27 @@ void StepEvents::beginStep() {
   event.rank = what.rank;
   event.proxyStep.step = static_cast<int>(number - operation.first);
   step.handle = what.sink->start(event);
+  step.sink = operation.handle == nullptr ? nullptr : what.sink.get();
+  step.sends = what.sends;
+  if (step.requested == number) setRequest(step, what);
+}
+
+/// Costs more than the rest of a step: only where a network has been given the request.
+void StepEvents::setRequest(Step& step, const ExpectedSteps& what) {
   if ((what.mask & ncclProfileNetPlugin) == 0) return;
   step.request.set(what.sink, step.handle, what.rank);
-  step.hasRequest = true;
+  step.set = true;
 }
 
 void StepEvents::tellStages(const StepStages& reached) {
   for (std::size_t stage = 0; stage < kOver; ++stage) {
     std::uint64_t& step = told_->stages[stage];
     for (; step != told_->begun && reached[stage] > step; ++step) {
-      const Operation& operation = operationOf(step);
-      if (operation.what.sink == nullptr || operation.handle == nullptr) continue;
       const Step& its = told_->steps[step % kMost];
+      if (its.sink == nullptr) continue;
       plugin::EventStateArgs args{};
       args.proxyStep.transSize = stage == 0 ? 0 : its.bytes;
-      operation.what.sink->state(its.handle, (operation.what.sends ? kSendStates : kRecvStates)[stage], &args);
+      its.sink->state(its.handle, (its.sends ? kSendStates : kRecvStates)[stage], &args);
     }
   }
 }
@@ -164,7 +171,7 @@ void StepEvents::endStep() {
   Step& step = told_->steps[told_->over % kMost];
   Operation& operation = told_->operations.front();
   ++told_->over;
-  if (std::exchange(step.hasRequest, false)) step.request.clear();
+  if (std::exchange(step.set, false)) step.request.clear();
   if (operation.what.sink != nullptr) operation.what.sink->stop(std::exchange(step.handle, nullptr));
   if (told_->over != operation.end()) return;
   if (operation.what.sink != nullptr) operation.what.sink->stop(operation.handle);
@@ -211,8 +218,14 @@ void StepEvents::follow(const StepStages& reached) {
   if (told.operations.empty()) rest();
 }
 
-void* StepEvents::requestOf(std::uint64_t step) const {
-  return lost_ ? nullptr : &told_->steps[step % kMost].request;
+void* StepEvents::requestOf(std::uint64_t step) {
+  if (lost_) return nullptr;
+  Step& its = told_->steps[step % kMost];
+  its.requested = step;
+  // Receives may be posted before anybody knows whose they are: beginStep() sees to those.
+  const bool underWay = step - told_->over < told_->begun - told_->over;
+  if (underWay && its.sink != nullptr && !its.set) setRequest(its, operationOf(step).what);
+  return &its.request;
 }
 
 void StepEvents::endAll() {

@@ -69,8 +69,8 @@ class StepEvents {
   void setBytes(std::uint64_t step, std::uint32_t bytes) const { told_->steps[step % kMost].bytes = bytes; }
   /// Tells of all that has changed.
   void follow(const StepStages& reached);
-  /// What a network is given with the request for a step (plugin::NetBuffer::events).
-  void* requestOf(std::uint64_t step) const;
+  /// What a network that tells events is given with the request for a step (plugin::NetBuffer::events).
+  void* requestOf(std::uint64_t step);
 
   /// The connection ends: so does every event. Nothing is expected any more.
   void close();
@@ -86,9 +86,13 @@ class StepEvents {
   struct Step {
     void* handle = nullptr;
     std::uint32_t bytes = 0;
-    bool hasRequest = false;
+    plugin::EventSink* sink = nullptr;  ///< of its operation; null: nobody hears of it
+    bool sends = false;
+    bool set = false;                 ///< `request` is
+    std::uint64_t requested = ~0ULL;  ///< the step that the network was given `request` for
     plugin::NetEventParent request;
   };
+  static void setRequest(Step& step, const ExpectedSteps& what);
   struct Told {
     std::deque<Operation> operations;       ///< whose steps are not all over, oldest first
     std::uint64_t end = 0;                  ///< of the last operation

@@ -14,7 +14,7 @@ namespace {
 
 /// Between two looks: short while something happens, then longer and longer. Kernels say themselves when they worked,
 /// so looking often gains little, and takes time from what the processors are there for.
-constexpr std::chrono::microseconds kSoon{500};
+constexpr std::chrono::microseconds kSoon{1000};
 constexpr std::chrono::microseconds kLate{4000};
 
 }  // namespace

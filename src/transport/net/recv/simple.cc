@@ -40,7 +40,7 @@ SimpleRecvLane::~SimpleRecvLane() {
 plugin::NetBuffer SimpleRecvLane::slotOf(std::uint64_t step) const {
   const auto index = static_cast<int>(device::Protocol::Simple);
   const std::uint32_t slotBytes = view_.slotBytes[index];
-  void* const events = events_->on() ? events_->requestOf(step) : nullptr;
+  void* const events = events_->on() && lane_.net->tellsEvents() ? events_->requestOf(step) : nullptr;
   if (shared_ != nullptr) {
     const std::uint64_t into = view_.shared.window.bytes == 0 ? 0 : loadCounter(view_.words->into.of(step));
     if (into != 0) {

@@ -72,7 +72,7 @@ MessageHead FlaggedSendLane::headOf(std::uint64_t step) const {
 Result<bool> FlaggedSendLane::sendOne() {
   const std::uint64_t step = queue_.sent();
   const std::uint32_t bytes = headOf(step).bytes;
-  void* const events = events_->on() ? events_->requestOf(step) : nullptr;
+  void* const events = events_->on() && lane_.net->tellsEvents() ? events_->requestOf(step) : nullptr;
   ASSIGN(const bool taken,
          queue_.post({messageAt(step), sizeof(MessageHead) + bytes, lane_.tag, lane_.registration, events}));
   if (taken) {

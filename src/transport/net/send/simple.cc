@@ -79,7 +79,7 @@ Result<bool> SimpleSendLane::post() {
     if (events_->look()) [[unlikely]] {
       events_->setBytes(step, made.bytes);
       events_->follow({proxy::StepEvents::kAtOnce, step + 1, step, queue_.done()});
-      message.events = events_->requestOf(step);
+      if (lane_.net->tellsEvents()) message.events = events_->requestOf(step);
     }
     ASSIGN(bool taken, settle(message, made));
     if (taken) {
