@@ -32,8 +32,9 @@ MUTATIONS = [
     (re.compile(CALL + r"(?:post|release|awaitReaders)\w*" + ARGUMENTS + ";"), lambda text: ";"),
     (re.compile(r"\boffered_(?= &&)"), lambda text: "false"),
 ]
-# The contract between device code and its worlds is not a protocol; numbers have no order to lose.
-NOT_PROTOCOLS = re.compile(r"^(simt|number|float|pack|reduce_op|policy|partition|work|kernel_name)\w*\.h$")
+# The contract between device code and its worlds is not a protocol; numbers have no order to lose; nobody waits for
+# stamps.
+NOT_PROTOCOLS = re.compile(r"^(simt|number|float|pack|reduce_op|policy|partition|work|kernel_name|stamp)\w*\.h$")
 
 # "file: statement", how often it may survive, and why.
 MAY_SURVIVE = {

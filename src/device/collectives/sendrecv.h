@@ -11,6 +11,7 @@
 
 #include "device/prims/prims.h"
 #include "device/prims/recv_requests.h"
+#include "device/prims/stamp.h"
 #include "device/recv_sequence.h"
 
 namespace tutti::device {
@@ -159,21 +160,6 @@ TUTTI_DEVICE void copyToSelf(const Crew& crew, const P2pWork& work, unsigned cha
   simt::copyBytes(crew.group, static_cast<std::byte*>(work.recv) + part.begin,
                   static_cast<const std::byte*>(work.send) + part.begin, part.count,
                   simt::streamingPays(work.sendBytes));
-}
-
-/// Writes when the crew's half of work `i` begins or ends, where somebody wants to know; `half` as messageStamp() has
-/// it.
-TUTTI_DEVICE void stampBegin(const Crew& crew, const KernelArgs& args, unsigned i, unsigned half) {
-  if (args.stamps == nullptr || crew.group.rank != 0) return;
-  const simt::Thread t = crew.thread;
-  t.storeRelaxedSys(&args.stamps[messageStamp(args.nWorks, t.block(), t.anew(i), half)].begin, t.nanoseconds());
-}
-TUTTI_DEVICE void stampEnd(const Crew& crew, const KernelArgs& args, unsigned i, unsigned half) {
-  if (args.stamps == nullptr) return;
-  const simt::Thread t = crew.thread;
-  t.syncGroup(crew.barrier, crew.group);
-  if (crew.group.rank != 0) return;
-  t.storeRelaxedSys(&args.stamps[messageStamp(args.nWorks, t.block(), t.anew(i), half)].end, t.nanoseconds());
 }
 
 /// All messages this rank sends in the launch, and its copies to itself.

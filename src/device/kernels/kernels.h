@@ -13,6 +13,7 @@
 #include "device/collectives/sendrecv.h"
 #include "device/prims/block.h"
 #include "device/prims/prims.h"
+#include "device/prims/stamp.h"
 
 namespace tutti::device {
 
@@ -107,18 +108,6 @@ TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
   } else {
     static_assert(M::algorithm == Algorithm::Ring, "gen_kernels.py asks for an algorithm that has no body here");
   }
-}
-
-/// Writes when the block's work `i` begins or ends, where somebody wants to know.
-TUTTI_DEVICE void stampBegin(simt::Thread t, const KernelArgs& args, unsigned i) {
-  if (args.stamps == nullptr || t.index() != 0) return;
-  t.storeRelaxedSys(&args.stamps[collStamp(args.nWorks, t.block(), t.anew(i))].begin, t.nanoseconds());
-}
-TUTTI_DEVICE void stampEnd(simt::Thread t, const KernelArgs& args, unsigned i) {
-  if (args.stamps == nullptr) return;
-  t.syncBlock();
-  if (t.index() == 0)
-    t.storeRelaxedSys(&args.stamps[collStamp(args.nWorks, t.block(), t.anew(i))].end, t.nanoseconds());
 }
 
 /// Body of a collective kernel.
