@@ -324,7 +324,7 @@ ROOMS = {
         "may": {
             "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
             "plugin": {"only": r"profiler\.h"},
-            "topo/machine": {}, "comm/tuning": {"only": r"(selection|log)\.h"}, "bootstrap": {}, "comm/plan": {},
+            "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
             "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},

@@ -8,7 +8,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
-#include "device/kernels/kernel_name.h"
+#include "comm/tuning/filter.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -16,42 +16,6 @@ namespace tutti::comm {
 namespace {
 
 constexpr unsigned kWarp = 32;
-
-const char* nameOf(device::Algorithm algorithm) {
-  switch (algorithm) {
-    case device::Algorithm::Tree:
-      return "TREE";
-    case device::Algorithm::Ring:
-      return "RING";
-    case device::Algorithm::CollNetDirect:
-      return "COLLNET_DIRECT";
-    case device::Algorithm::CollNetChain:
-      return "COLLNET_CHAIN";
-    case device::Algorithm::Nvls:
-      return "NVLS";
-    case device::Algorithm::NvlsTree:
-      return "NVLS_TREE";
-    case device::Algorithm::Pat:
-      return "PAT";
-    case device::Algorithm::OneShot:
-      return "ONESHOT";
-    case device::Algorithm::Direct:
-      return "DIRECT";
-  }
-  return "UNKNOWN";
-}
-
-const char* nameOf(device::Protocol protocol) {
-  switch (protocol) {
-    case device::Protocol::LL:
-      return "LL";
-    case device::Protocol::LL128:
-      return "LL128";
-    case device::Protocol::Simple:
-      return "SIMPLE";
-  }
-  return "UNKNOWN";
-}
 
 /// As plugins number collectives.
 std::size_t functionNumber(ApiFunc func) {
@@ -139,8 +103,8 @@ void PlanEvents::addCollective(const Op& op, const Decision& decision, std::uint
   event.coll.datatype = datatypeName(bytes ? ncclInt8 : op.datatype).data();
   event.coll.nChannels = static_cast<std::uint8_t>(decision.channelHi - decision.channelLo + 1);
   event.coll.nWarps = static_cast<std::uint8_t>(std::max(1U, decision.choice.nThreads / kWarp));
-  event.coll.algo = nameOf(decision.choice.algorithm);
-  event.coll.proto = nameOf(decision.choice.protocol);
+  event.coll.algo = logName(decision.choice.algorithm).data();
+  event.coll.proto = logName(decision.choice.protocol).data();
   operations_.push_back({event, op.events.mask});
 }
 
