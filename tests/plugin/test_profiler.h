@@ -1,6 +1,7 @@
 /* What the profiler plugins of the tests remember of each call, and the functions that they export besides. Their init
  * sets NCCL_PROTO to what TEST_PROFILER_PROTO says, and does not return for ten minutes where TEST_PROFILER_SLEEPS is
- * set. */
+ * set. With TEST_PROFILER_FILE they want the kinds of TEST_PROFILER_MASK, and write each call into FILE.PID: call,
+ * context, type, handle, parent, rank, text, with tabs between. */
 #ifndef TEST_PROFILER_H_
 #define TEST_PROFILER_H_
 
