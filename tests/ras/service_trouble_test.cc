@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "bootstrap/link/paced_listener.h"
 #include "ras/job.h"
 #include "ras/network/peer_link.h"
 #include "ras/service.h"
@@ -137,6 +138,58 @@ TEST(RasTrouble, AClientThatTakesNothingDoesNotHoldUpOthers) {
   Client monitor(job[0].client);
   monitor.say("MONITOR all\n");
   for (int i = 0; i < 20; ++i) EXPECT_THAT(ask(job[0], "STATUS\n"), HasSubstr("RUNNING      OK\n"));
+}
+
+/// Opens its door, and closes it again without an answer to what is said, as a process does that is about to end.
+class ProcessThatHearsNobody {
+ public:
+  ProcessThatHearsNobody() {
+    auto listener = Listener::listen(Address::parse("127.0.0.2:0").value());
+    EXPECT_TRUE(listener.ok());
+    self = freshMember(listener.value().address(), 66);
+    listening_ = std::move(listener).value();
+    thread_ = std::thread([this] { run(); });
+  }
+  ~ProcessThatHearsNobody() {
+    over_.store(true);
+    thread_.join();
+  }
+
+  Member self;
+
+ private:
+  void run() {
+    bootstrap::PacedListener listener(std::move(listening_), "a test");
+    std::vector<bootstrap::Arrival> guests;
+    std::vector<bootstrap::Frame> frames;
+    while (!over_.load()) {
+      for (bootstrap::Arrival& arrival : listener.take(self.key, 0, kMaxMessage)) guests.push_back(std::move(arrival));
+      for (const bootstrap::Arrival& guest : guests) {
+        guest.link->receive(frames);
+        guest.link->flush();
+      }
+      std::erase_if(guests, [](const auto& guest) { return guest.link->open() || guest.link->end(); });
+      listener.tend();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  Listener listening_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+TEST(RasTrouble, WhoLeavesTellsSomebodyWhoHearsIt) {
+  FakeProcess a(0, 10);
+  FakeProcess b(1, 10);
+  const ProcessThatHearsNobody deaf;
+  // In the ring, which goes by addresses and ports, it comes behind the one that leaves and before the other.
+  const bool aIsFirst = a.self.facts.address.port() < b.self.facts.address.port();
+  FakeProcess& stays = aIsFirst ? a : b;
+  FakeProcess& leaves = aIsFirst ? b : a;
+  leaves.service->add({deaf.self, stays.self});
+  leaves.service->stop(Deadline::in(std::chrono::seconds(20)));
+  EXPECT_TRUE(becomes(stays, [](const nlohmann::json& report) { return inState(report, "left") == 1; }));
 }
 
 }  // namespace

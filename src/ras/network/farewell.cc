@@ -32,7 +32,7 @@ void Farewell::begin() {
 void Farewell::tend() {
   if (done_ || !pending_.empty()) return;
   done_ = true;
-  if (stay_ > 0 || tried_.size() >= kTries) return;
+  if (staysSomebody_ || tried_.size() >= kTries) return;
   for (const Member* const member : members_.successors()) {
     if (tried_.contains(member->facts.id)) continue;
     Peer& peer = links_.add(PeerLink(member->facts.address, member->key), Role::Watch, member->facts.id);
@@ -44,10 +44,14 @@ void Farewell::tend() {
   }
 }
 
+bool Farewell::heard(const Peer& peer) {
+  if (pending_.erase(peer.name) == 0) return false;
+  staysSomebody_ = true;
+  return true;
+}
+
 void Farewell::ended(const Peer& peer) {
-  if (pending_.erase(peer.name) == 0) return;
-  const Member* const member = members_.find(peer.process);
-  if (peer.wasOpen && member != nullptr && member->facts.state == ProcessState::Alive) ++stay_;
+  pending_.erase(peer.name);
 }
 
 }  // namespace tutti::ras

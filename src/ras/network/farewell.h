@@ -8,9 +8,9 @@
 
 namespace tutti::ras {
 
-/// Says goodbye on all connections. A peer closes the connection when it has heard it, and says goodbye itself first
-/// where it is about to end as well. Then somebody else is told: who leaves last finds nobody any more. Not
-/// thread-safe.
+/// Says goodbye on all connections. A peer that stays says that it has heard it; a connection that ends without that
+/// may have ended before the goodbye was read, or its peer is about to end as well. Then somebody else is told: who
+/// leaves last finds nobody any more. Not thread-safe.
 class Farewell {
  public:
   /// Both outlive this.
@@ -21,9 +21,11 @@ class Farewell {
   void tend();
   /// Somebody has come who does not know yet.
   void tell(Peer& peer);
+  /// The peer has heard it, and stays. False: it was told nothing.
+  bool heard(const Peer& peer);
   /// A connection has ended; who calls erases it.
   void ended(const Peer& peer);
-  /// Somebody who stays has been told, or there is nobody.
+  /// Somebody who stays has heard it, or there is nobody.
   bool done() const { return begun_ && done_; }
 
  private:
@@ -33,7 +35,7 @@ class Farewell {
   bool done_ = false;
   std::set<std::uint64_t> pending_;
   std::set<ProcessId> tried_;
-  int stay_ = 0;
+  bool staysSomebody_ = false;
 };
 
 }  // namespace tutti::ras

@@ -22,6 +22,7 @@ enum class Message : std::uint8_t {
   Answer = 5,
   Goodbye = 6,  ///< the sender's process ends in order; a table of those that it knows to be gone
   Rewire = 7,   ///< the sender watches somebody else from now on
+  Heard = 8,    ///< answers a Goodbye: the sender stays, and will tell others
 };
 
 /// Bytes of a message at most.

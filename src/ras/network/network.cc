@@ -148,6 +148,8 @@ bool Network::handle(Peer& peer, const Frame& frame) {
       peer.parting = true;
       peer.link.close("not needed any more");
       return true;
+    case Message::Heard:
+      return farewell_.heard(peer);
     case Message::Answer:
       break;
   }
@@ -217,6 +219,7 @@ bool Network::onQuery(Peer& peer) {
 bool Network::onGoodbye(Peer& peer) {
   peer.parting = true;
   setState(peer.process, ProcessState::Left);
+  if (!farewell_.begun()) peer.link.send(Message::Heard, {});
   peer.link.close("left");
   return true;
 }
