@@ -171,6 +171,7 @@ void StepEvents::endStep() {
   Step& step = told_->steps[told_->over % kMost];
   Operation& operation = told_->operations.front();
   ++told_->over;
+  step.sink = nullptr;
   if (std::exchange(step.set, false)) step.request.clear();
   if (operation.what.sink != nullptr) operation.what.sink->stop(std::exchange(step.handle, nullptr));
   if (told_->over != operation.end()) return;
