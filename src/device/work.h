@@ -108,6 +108,10 @@ struct alignas(16) Stamp {
 };
 static_assert(sizeof(Stamp) == 16);
 
+/// How many stamps a channel of a launch has. `messages`: its works are messages.
+TUTTI_PURE std::size_t stampsOfChannel(std::size_t nWorks, bool messages) {
+  return messages ? 2 * nWorks : nWorks;
+}
 /// Which of a launch's stamps is of the work on the channel `block` of the launch. A work of messages has two, the
 /// first of what it sends (`half` 0), the other of what it receives (1).
 TUTTI_PURE std::size_t collStamp(std::size_t nWorks, std::size_t block, std::size_t work) {

@@ -12,8 +12,7 @@ namespace tutti::comm {
 namespace {
 
 std::size_t stampsOf(const PlannedLaunch& launch) {
-  const std::size_t each = launch.func == device::Func::SendRecv ? 2 : 1;
-  return launch.nChannels * launch.nWorks() * each;
+  return launch.nChannels * device::stampsOfChannel(launch.nWorks(), launch.func == device::Func::SendRecv);
 }
 
 }  // namespace

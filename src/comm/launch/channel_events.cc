@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -27,9 +26,9 @@ Result<std::shared_ptr<StampedLaunch>> ChannelEvents::take(const gpu::Device& de
     if (!thread_.running()) {
       ASSIGN(thread_, Thread::start("tutti-channels", [this] { throughShortages([this] { run(); }); }));
     }
-    if (!spare_.empty() && spare_.back()->stamps->room() >= stamps) {
-      launched = std::move(spare_.back());
-      spare_.pop_back();
+    if (auto& spare = spare_[StampPool::roomFor(stamps)]; !spare.empty()) {
+      launched = std::move(spare.back());
+      spare.pop_back();
     }
   }
   if (launched == nullptr) {
@@ -109,28 +108,20 @@ bool ChannelEvents::lookAtAll() {
     if (!look(*launched)) break;
     any = true;
   }
-  while (!underWay_.empty() && underWay_.front()->over == underWay_.front()->channels.size()) {
-    if (underWay_.front().use_count() == 1) over_.push_back(std::move(underWay_.front()));
-    underWay_.pop_front();
+  for (; !underWay_.empty() && underWay_.front()->over == underWay_.front()->channels.size(); underWay_.pop_front()) {
+    if (underWay_.front().use_count() == 1) putAway(underWay_.front());
   }
-  putAway();
   return any;
 }
 
-/// `mutex_` is held. Nobody else has them: who launched them looks at them no more once they were expected.
-void ChannelEvents::putAway() {
-  if (over_.empty()) return;
-  for (const auto& launched : over_) {
-    launched->sink.reset();
-    launched->channels.clear();
-    launched->over = 0;
-    launched->stamps->clear();
-  }
-  {
-    const std::lock_guard lock(incomingMutex_);
-    spare_.insert(spare_.end(), std::move_iterator(over_.begin()), std::move_iterator(over_.end()));
-  }
-  over_.clear();
+/// Nobody else has it: who launched it looks at it no more once it was expected.
+void ChannelEvents::putAway(const std::shared_ptr<StampedLaunch>& launched) {
+  launched->sink.reset();
+  launched->channels.clear();
+  launched->over = 0;
+  launched->stamps->clear();
+  const std::lock_guard lock(incomingMutex_);
+  spare_[launched->stamps->room()].push_back(launched);
 }
 
 void ChannelEvents::giveUp(StampedLaunch& launched) {
@@ -140,11 +131,10 @@ void ChannelEvents::giveUp(StampedLaunch& launched) {
   }
 }
 
-/// `mutex_` is held.
+/// `mutex_` is held. One by one, for memory may run out in between.
 void ChannelEvents::takeIncoming() {
   const std::lock_guard lock(incomingMutex_);
-  std::move(incoming_.begin(), incoming_.end(), std::back_inserter(underWay_));
-  incoming_.clear();
+  for (; !incoming_.empty(); incoming_.pop_front()) underWay_.push_back(incoming_.front());
 }
 
 bool ChannelEvents::sleep(bool idle, std::chrono::microseconds most) {

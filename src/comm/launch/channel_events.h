@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -66,8 +67,8 @@ class ChannelEvents {
   /// What has begun ends.
   static void giveUp(StampedLaunch& launched);
   void takeIncoming();
-  /// Those that are over, which others may use again.
-  void putAway();
+  /// It is over, and others may use it again.
+  void putAway(const std::shared_ptr<StampedLaunch>& launched);
   /// Returns at the end.
   void run();
   /// Until there may be something to see; false: it is the end. `idle`: nothing is under way.
@@ -76,14 +77,13 @@ class ChannelEvents {
   const std::shared_ptr<StampPool> pool_;
   std::mutex incomingMutex_;  ///< down to thread_; held for a moment only
   std::condition_variable wake_;
-  std::vector<std::shared_ptr<StampedLaunch>> incoming_;
-  std::vector<std::shared_ptr<StampedLaunch>> spare_;  ///< nobody's
+  std::deque<std::shared_ptr<StampedLaunch>> incoming_;
+  std::map<std::size_t, std::vector<std::shared_ptr<StampedLaunch>>> spare_;  ///< nobody's, by the room of their stamps
   bool sleeps_ = false;
   bool closed_ = false;
   Thread thread_;
   std::mutex mutex_;  ///< the rest; held while a profiler is told
   std::deque<std::shared_ptr<StampedLaunch>> underWay_;
-  std::vector<std::shared_ptr<StampedLaunch>> over_;
 };
 
 }  // namespace tutti::comm

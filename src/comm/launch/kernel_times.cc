@@ -19,6 +19,26 @@ constexpr std::chrono::milliseconds kAnchorBound{20};
 
 }  // namespace
 
+void placeChannels(std::span<trace::Record> channels, trace::Record& whole, std::uint64_t asked, std::uint64_t now) {
+  if (channels.empty()) return;
+  std::uint64_t first = UINT64_MAX;
+  std::uint64_t last = 0;
+  for (const trace::Record& channel : channels) {
+    first = std::min(first, channel.begin);
+    last = std::max(last, channel.end);
+  }
+  const bool hostsClock = first >= asked && last <= now;
+  if (hostsClock) {
+    whole.begin = std::min(whole.begin, first);
+    whole.end = std::max(whole.end, last);
+    return;
+  }
+  for (trace::Record& channel : channels) {
+    channel.begin = std::min(channel.begin - first + whole.begin, whole.end);
+    channel.end = std::min(channel.end - first + whole.begin, whole.end);
+  }
+}
+
 void KernelTimes::heed(Status status) {
   if (status.ok()) return;
   given_ = true;
@@ -74,8 +94,7 @@ Status KernelTimes::stamp(Timed& one, std::span<const PreparedLaunch> launches) 
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const PreparedLaunch& launch = launches[i];
     if (launch.args == nullptr || launch.args->stamps != nullptr) continue;
-    const std::size_t ofWork = launch.shape.func == device::Func::SendRecv ? 2 : 1;
-    const std::size_t each = launch.args->nWorks * ofWork;
+    const std::size_t each = device::stampsOfChannel(launch.args->nWorks, launch.shape.func == device::Func::SendRecv);
     one.stamped.push_back({i, stamps, launch.args->firstChannel, launch.grid, each});
     stamps += launch.grid * each;
   }
@@ -113,28 +132,11 @@ std::vector<trace::Record> KernelTimes::channelsOf(const Timed& one) {
   return records;
 }
 
-/// The device has a clock of its own. Where it is the host's, as on the software GPU, it knows better when the kernel
-/// ran than events do; else the first channel is taken to have begun with the kernel.
 void KernelTimes::write(const Timed& one, trace::Record whole) {
   std::vector<trace::Record> channels = channelsOf(one);
-  std::uint64_t first = UINT64_MAX;
-  std::uint64_t last = 0;
-  for (const trace::Record& channel : channels) {
-    first = std::min(first, channel.begin);
-    last = std::max(last, channel.end);
-  }
-  const bool hostsClock = first >= one.asked && last != 0 && last <= trace::now();
-  if (hostsClock) {
-    whole.begin = std::min(whole.begin, first);
-    whole.end = std::max(whole.end, last);
-  }
+  placeChannels(channels, whole, one.asked, trace::now());
   trace::write(whole);
-  const std::uint64_t shift = hostsClock ? 0 : whole.begin - first;
-  for (trace::Record& channel : channels) {
-    channel.begin = std::min(channel.begin + shift, whole.end);
-    channel.end = std::min(channel.end + shift, whole.end);
-    trace::write(channel);
-  }
+  for (const trace::Record& channel : channels) trace::write(channel);
 }
 
 Status KernelTimes::beginOne(CUstream stream, std::span<const PreparedLaunch> launches) {

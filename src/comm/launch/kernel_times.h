@@ -20,6 +20,11 @@
 
 namespace tutti::comm {
 
+/// Has `channels`, whose times are the device's, and `whole`, what the host knows of their kernels, agree. Where the
+/// device's clock is the host's, as on the software GPU, it knows better when the kernels ran than events do; else the
+/// first channel is taken to have begun with them. `asked`: before they could begin; `now`: after they have ended.
+void placeChannels(std::span<trace::Record> channels, trace::Record& whole, std::uint64_t asked, std::uint64_t now);
+
 /// The launches of one communicator, about 250 a second at most: events cost the device more than a short
 /// operation should pay every time. Their kernels write when each channel worked, unless a profiler has them do so.
 /// Failures are told once, and then nothing is timed any more: a trace is not worth an operation. Any thread, but

@@ -33,6 +33,10 @@ void Stamps::clear() const {
   }
 }
 
+std::size_t StampPool::roomFor(std::size_t stamps) {
+  return std::bit_ceil(std::max(stamps, kLeast));
+}
+
 std::optional<Stamps::Piece> StampPool::freeOne(std::size_t room) {
   const std::lock_guard lock(mutex_);
   std::vector<Stamps::Piece>& pieces = free_[room];
@@ -55,7 +59,7 @@ Status StampPool::grow(const gpu::Device& device, std::size_t room) {
 }
 
 Result<std::unique_ptr<Stamps>> StampPool::take(const gpu::Device& device, std::size_t stamps) {
-  const std::size_t room = std::bit_ceil(std::max(stamps, kLeast));
+  const std::size_t room = roomFor(stamps);
   std::optional<Stamps::Piece> piece = freeOne(room);
   while (!piece) {
     TRY(grow(device, room));

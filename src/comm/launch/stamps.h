@@ -48,6 +48,8 @@ class Stamps {
 /// Memory for stamps, kept for further plans. Any thread.
 class StampPool : public std::enable_shared_from_this<StampPool> {
  public:
+  /// How many stamps take() gives for so many that are asked for.
+  static std::size_t roomFor(std::size_t stamps);
   /// At least so many stamps (> 0). `device` is that of all calls. Errors: the driver's.
   Result<std::unique_ptr<Stamps>> take(const gpu::Device& device, std::size_t stamps);
   /// Frees the memory, and gives none any more: no kernel runs that writes stamps, nobody looks at them.
