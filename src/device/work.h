@@ -101,6 +101,13 @@ struct alignas(16) P2pWork {
 };
 static_assert(sizeof(P2pWork) == 48);
 
+/// How far a communicator's kernels, which run one after the other, have come. In host memory.
+struct alignas(64) KernelMarks {
+  std::uint64_t begun;  ///< number of the latest kernel that has begun …
+  std::uint64_t reserved[7];
+  std::uint64_t ended[kMaxChannels];  ///< … and, by channel, of the latest one that has ended there
+};
+
 /// When a channel worked for a work, by the device's clock (Thread::nanoseconds()); 0: not yet. In host memory.
 struct alignas(16) Stamp {
   std::uint64_t begin;
@@ -127,6 +134,8 @@ inline constexpr int kMaxWorksPerLaunch = 80;
 struct alignas(16) KernelArgs {
   const CommView* comm;
   Stamp* stamps;  ///< where blocks write when they worked (collStamp(), messageStamp()); null: nobody wants to know
+  KernelMarks* marks;    ///< null: nobody wants to know
+  std::uint64_t number;  ///< for `marks`: later kernels of a communicator have larger ones, from 1 on
   std::uint32_t nWorks;
   std::uint32_t firstChannel;
   union {

@@ -44,7 +44,7 @@ NamedRank named(const ncclComm& comm, int rank) {
 }
 
 bool severalOnDevice(const ncclComm& comm) {
-  const LaunchMarks* const marks = comm.parts.launcher->marks();
+  LaunchMarks* const marks = comm.parts.launcher->marks();
   return marks != nullptr && marks->severalHere();
 }
 
@@ -63,12 +63,8 @@ void describeFront(CommStanding& standing, const LaunchMarks::Front& front) {
   standing.stream = reinterpret_cast<std::uintptr_t>(front.stream);
 }
 
-/// A communicator that is alone on its device waits for nobody else there.
 void describeRunning(CommStanding& standing, const ncclComm& comm) {
-  const LaunchMarks* const marks = comm.parts.launcher->marks();
-  if (marks == nullptr) return;
-  if (marks->severalHere()) return describeFront(standing, marks->front());
-  describeCall(standing, Place::Waits, marks->last());
+  if (LaunchMarks* const marks = comm.parts.launcher->marks()) describeFront(standing, marks->front());
 }
 
 void describeConnecting(CommStanding& standing, const ncclComm& comm) {

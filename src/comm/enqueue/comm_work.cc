@@ -166,6 +166,7 @@ Status CommWork::loadKernels() {
     }
     planned.args.comm = parts.channels->view();
     planned.args.stamps = nullptr;
+    planned.args.marks = nullptr;
     planned.args.firstChannel = planned.firstChannel;
     kept_->launches.push_back({kernel.function,
                                device::funcName(planned.func),

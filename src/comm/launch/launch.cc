@@ -46,23 +46,29 @@ void CUDA_CB releaseGroup(void* group) {
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, GraphRules rules) {
-  std::shared_ptr<LaunchOrder> order = rules.shared;
+  std::shared_ptr<LaunchOrder> order = std::move(rules.shared);
   std::optional<gpu::Event> own;
   if (order) {
     ASSIGN(own, gpu::Event::create(device));
   } else {
     ASSIGN(order, LaunchOrder::create(device, {.mix = rules.mix, .within = rules.orderWithin}));
   }
-  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(order), std::move(own)));
+  std::unique_ptr<LaunchMarks> marks;
+  if (rules.marks) {
+    ASSIGN(marks, LaunchMarks::create(device));
+  }
+  return std::unique_ptr<Launcher>(
+      new Launcher(device, rules.holds, std::move(order), std::move(own), std::move(marks)));
 }
 
-Launcher::Launcher(const gpu::Device& device, const GraphRules& rules, std::shared_ptr<LaunchOrder> order,
-                   std::optional<gpu::Event> own)
-    : device_(&device), holds_(rules.holds), order_(std::move(order)), own_(std::move(own)) {
-  if (!rules.marks) return;
-  marks_ = std::make_unique<LaunchMarks>(device);
-  next_ = std::make_unique<LaunchedCall>();
-}
+Launcher::Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+                   std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks)
+    : device_(&device),
+      holds_(holds),
+      order_(std::move(order)),
+      own_(std::move(own)),
+      marks_(std::move(marks)),
+      next_(std::make_unique<LaunchedCall>()) {}
 
 Launcher::~Launcher() {
   if (times_ == nullptr) return;
@@ -71,13 +77,12 @@ Launcher::~Launcher() {
 }
 
 void Launcher::callNext(const LaunchedCall& call) {
-  if (next_ != nullptr) *next_ = call;
+  *next_ = call;
 }
 
-void Launcher::markBegin(const gpu::CaptureState& capture, CUstream main) {
+void Launcher::mark(const gpu::CaptureState& capture, std::span<const PreparedLaunch> launches, CUstream main) {
   if (marks_ == nullptr) return;
-  if (capture.capturing) return marks_->captured();
-  marks_->begin(main, *next_);
+  capture.capturing ? marks_->captured() : marks_->add(main, *next_, launches);
 }
 
 void Launcher::traceNext(std::uint16_t comm, std::uint32_t number) {
@@ -185,7 +190,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (!launches.empty() && launches.front().listener != nullptr) {
     TRY(launches.front().listener->first(streams.back(), capture.capturing ? capture.graph : nullptr));
   }
-  markBegin(capture, streams.back());
+  mark(capture, launches, streams.back());
   const Traced traced = std::exchange(traced_, {});
   const bool timed = traced.number != 0 && !capture.capturing;
   if (timed) times_->begin(streams.back(), launches);
@@ -197,7 +202,7 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
     const Status released = callAtReplay(streams.back(), releaseGroup, driven);
     if (status.ok()) status = released;
   }
-  if (marks_ != nullptr) marks_->end();
+  if (marks_ != nullptr && !status.ok()) marks_->giveUp();
   if (timed) times_->end(streams.back(), traced.comm, traced.number, launches.size());
   if (!any && !status.ok()) return status;
   const Status ordered = order_->after(capture, streams);

@@ -72,7 +72,7 @@ class Launcher {
   /// What the next launch() is, for marks(). May be called by its `before`.
   void callNext(const LaunchedCall& call);
   /// What is in front of its launches; null: the rules want none. Any thread.
-  const LaunchMarks* marks() const { return marks_.get(); }
+  LaunchMarks* marks() const { return marks_.get(); }
 
   /// The next launch() is launch `number` of communicator `comm` in a trace, which is told when its kernels ran.
   void traceNext(std::uint16_t comm, std::uint32_t number);
@@ -112,9 +112,9 @@ class Launcher {
   void note(const PreparedLaunch& launch);
   void countMessages();
   std::string lastLaunchLocked() const;
-  Launcher(const gpu::Device& device, const GraphRules& rules, std::shared_ptr<LaunchOrder> order,
-           std::optional<gpu::Event> own);
-  void markBegin(const gpu::CaptureState& capture, CUstream main);
+  Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+           std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks);
+  void mark(const gpu::CaptureState& capture, std::span<const PreparedLaunch> launches, CUstream main);
   Status launchAll(std::span<const PreparedLaunch> launches, CUstream main, bool& any);
   const gpu::Event& done() const;
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
@@ -140,7 +140,7 @@ class Launcher {
   };
   Traced traced_;
   std::unique_ptr<LaunchMarks> marks_;         ///< null: nobody asks
-  std::unique_ptr<LaunchedCall> next_;         ///< what callNext() has said; null where `marks_` is
+  std::unique_ptr<LaunchedCall> next_;         ///< what callNext() has said
   std::unique_ptr<KernelTimes> times_;         ///< made by the first launch that is traced
   std::atomic<KernelTimes*> timing_{nullptr};  ///< the same, for other threads
   mutable std::mutex namesMutex_;

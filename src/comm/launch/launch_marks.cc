@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "gpu/context.h"
 
 namespace tutti::comm {
 
 namespace {
 
 std::atomic<int>& marksOn(int ordinal) {
-  // More devices share places, which makes a communicator believe that it is not alone: it pays for marks in vain.
+  // More devices share places, which makes a communicator believe that it is not alone: reports wait longer in vain.
   static std::array<std::atomic<int>, 64> count{};
   return count[static_cast<std::size_t>(ordinal) % count.size()];
 }
@@ -21,33 +21,20 @@ std::uint64_t nextOrder() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// Asks events, in the device's context, whatever this thread captures. Logs nothing: at the end of the process the
-/// driver refuses every call.
-class Asking {
- public:
-  explicit Asking(const gpu::Device& device) : driver_(device.driver()) {
-    pushed_ = driver_.cuCtxPushCurrent(device.context()) == CUDA_SUCCESS;
-    if (pushed_) static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&mode_));
-  }
-  Asking(const Asking&) = delete;
-  ~Asking() {
-    if (!pushed_) return;
-    static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&mode_));
-    CUcontext popped = nullptr;
-    static_cast<void>(driver_.cuCtxPopCurrent(&popped));
-  }
-  bool works() const { return pushed_; }
-  CUresult query(CUevent event) const { return driver_.cuEventQuery(event); }
-
- private:
-  const gpu::Driver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool pushed_ = false;
-};
+std::uint64_t read(std::uint64_t& word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
 
 }  // namespace
 
-LaunchMarks::LaunchMarks(const gpu::Device& device) : device_(&device), neighbours_(&marksOn(device.ordinal())) {
+Result<std::unique_ptr<LaunchMarks>> LaunchMarks::create(const gpu::Device& device) {
+  ASSIGN(gpu::PinnedBuffer memory,
+         gpu::PinnedBuffer::create(device, sizeof(device::KernelMarks), "words that say how far kernels have come"));
+  return std::unique_ptr<LaunchMarks>(new LaunchMarks(device, std::move(memory)));
+}
+
+LaunchMarks::LaunchMarks(const gpu::Device& device, gpu::PinnedBuffer memory)
+    : neighbours_(&marksOn(device.ordinal())), memory_(std::move(memory)) {
   neighbours_->fetch_add(1);
 }
 
@@ -59,119 +46,56 @@ bool LaunchMarks::severalHere() const {
   return neighbours_->load(std::memory_order_relaxed) > 1;
 }
 
-/// Where the oldest mark lies, if its launch has ended.
-std::optional<std::size_t> LaunchMarks::freePlace() {
-  const std::size_t place = launches_ % kMarks;
-  const Mark& old = marks_[place];
-  if (old.launch == 0 || !old.closed) return place;
-  // The thread may be capturing another stream, which must not suffer.
-  const Asking driver(*device_);
-  if (!driver.works() || driver.query(old.after->get()) == CUDA_ERROR_NOT_READY) return std::nullopt;
-  return place;
+bool LaunchMarks::ended(const Mark& mark) const {
+  std::uint64_t* const words = written()->ended;
+  return std::all_of(words + mark.firstChannel, words + mark.firstChannel + mark.channels,
+                     [&](std::uint64_t& word) { return read(word) >= mark.last; });
 }
 
-Status LaunchMarks::open(Mark& mark, CUstream stream) {
-  mark.launch = 0;
-  if (!mark.before) {
-    ASSIGN(mark.before, gpu::Event::create(*device_));
-    ASSIGN(mark.after, gpu::Event::create(*device_));
+bool LaunchMarks::begun(const Mark& mark) const {
+  return read(written()->begun) >= mark.first;
+}
+
+void LaunchMarks::forgetEnded() {
+  for (; oldest_ != next_ && ended(marks_[oldest_ % kMost]); ++oldest_) endedUpTo_ = marks_[oldest_ % kMost].last;
+}
+
+void LaunchMarks::add(CUstream stream, const LaunchedCall& call, std::span<const PreparedLaunch> launches) {
+  if (launches.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (given_) return;
+  Mark mark{.first = latest_.last + 1, .call = call, .order = nextOrder(), .stream = stream};
+  mark.last = mark.first;
+  for (const PreparedLaunch& launch : launches) {
+    if (launch.args == nullptr) continue;
+    launch.args->marks = reinterpret_cast<device::KernelMarks*>(memory_.onDevice());
+    launch.args->number = mark.last++;
+    mark.firstChannel = launch.args->firstChannel;
+    mark.channels = launch.grid;
   }
-  return mark.before->record(stream);
+  --mark.last;
+  latest_ = mark;
+  if (next_ - oldest_ == kMost) forgetEnded();
+  if (next_ - oldest_ < kMost) marks_[next_++ % kMost] = mark;
 }
 
-void LaunchMarks::heed(Status status) {
-  if (status.ok()) return;
+void LaunchMarks::giveUp() {
+  const std::lock_guard lock(mutex_);
   given_ = true;
-  open_ = nullptr;
-  for (Mark& mark : marks_) mark.launch = 0;
-  info(kColl, "what is in front of a launch is not looked for any more: {}", lastErrorText());
 }
 
-void LaunchMarks::begin(CUstream stream, const LaunchedCall& call) {
+LaunchMarks::Front LaunchMarks::front() {
+  using State = Front::State;
   const std::lock_guard lock(mutex_);
-  const std::optional<std::size_t> place = severalHere() && !given_ ? freePlace() : std::nullopt;
-  ++launches_;
-  last_ = call;
-  open_ = nullptr;
-  if (!place) return;
-  const ErrorsAsInfo quiet;
-  Mark& mark = marks_[*place];
-  const Status opened = open(mark, stream);
-  if (!opened.ok()) return heed(opened);
-  mark.launch = launches_;
-  mark.closed = false;
-  mark.call = call;
-  mark.order = nextOrder();
-  mark.stream = stream;
-  open_ = &mark;
-}
-
-void LaunchMarks::end() {
-  const std::lock_guard lock(mutex_);
-  Mark* const mark = std::exchange(open_, nullptr);
-  if (mark == nullptr) return;
-  const ErrorsAsInfo quiet;
-  const Status closed = mark->after->record(mark->stream);
-  if (!closed.ok()) return heed(closed);
-  mark->closed = true;
-}
-
-/// The marks in the order of their launches.
-std::size_t LaunchMarks::list(Sights& sights) const {
-  const std::lock_guard lock(mutex_);
-  std::size_t count = 0;
-  for (std::size_t place = 0; place < marks_.size(); ++place) {
-    const Mark& mark = marks_[place];
-    if (mark.launch == 0 || !mark.closed) continue;
-    sights[count++] = {place, mark.launch, mark.before->get(), mark.after->get()};
-  }
-  std::sort(sights.begin(), sights.begin() + static_cast<std::ptrdiff_t>(count),
-            [](const Seen& a, const Seen& b) { return a.launch < b.launch; });
-  return count;
-}
-
-LaunchMarks::Front LaunchMarks::describe(const Seen& seen, Front::State state) const {
-  const std::lock_guard lock(mutex_);
-  const Mark& mark = marks_[seen.place];
-  // Its events may have been asked about another launch meanwhile.
-  if (mark.launch != seen.launch) return {};
+  if (given_) return {};
+  forgetEnded();
+  if (oldest_ == next_) return {.state = ended(latest_) ? State::Ended : State::Unknown};
+  const Mark& mark = marks_[oldest_ % kMost];
+  // Only if all before it have ended something else is in front of it.
+  const bool known = mark.first == endedUpTo_ + 1 && !captured_.load(std::memory_order_relaxed);
+  const State state = begun(mark) ? State::Begun : known ? State::Queued : State::Unknown;
+  if (state == State::Unknown) return {};
   return {state, mark.call, mark.order, mark.stream};
-}
-
-/// The first one that has not ended and not begun: only if all before it have ended something else is in front of it.
-LaunchMarks::Front LaunchMarks::queued(const Seen& first, std::uint64_t endedBefore) const {
-  const bool known = first.launch == endedBefore + 1 && !captured_.load(std::memory_order_relaxed);
-  return known ? describe(first, Front::State::Queued) : Front{};
-}
-
-LaunchMarks::Front LaunchMarks::ask(const Sights& sights, std::size_t count) const {
-  const Asking driver(*device_);
-  if (!driver.works()) return {};
-  std::uint64_t ended = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Seen& seen = sights[i];
-    const CUresult after = driver.query(seen.after);
-    if (after == CUDA_SUCCESS) {
-      ended = seen.launch;
-      continue;
-    }
-    if (after != CUDA_ERROR_NOT_READY) return {};
-    const CUresult before = driver.query(seen.before);
-    if (before == CUDA_SUCCESS) return describe(seen, Front::State::Begun);
-    return before == CUDA_ERROR_NOT_READY ? queued(seen, ended) : Front{};
-  }
-  const std::lock_guard lock(mutex_);
-  return {ended == launches_ ? Front::State::Ended : Front::State::Unknown, {}, 0, nullptr};
-}
-
-LaunchedCall LaunchMarks::last() const {
-  const std::lock_guard lock(mutex_);
-  return last_;
-}
-
-LaunchMarks::Front LaunchMarks::front() const {
-  Sights sights{};
-  return ask(sights, list(sights));
 }
 
 }  // namespace tutti::comm

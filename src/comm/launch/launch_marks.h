@@ -5,12 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "base/status.h"
-#include "gpu/context.h"
-#include "gpu/event.h"
+#include "comm/launch/prepared_launch.h"
+#include "device/work.h"
+#include "gpu/memory.h"
 
 namespace tutti::comm {
 
@@ -21,18 +24,15 @@ struct LaunchedCall {
   bool messages = false;      ///< it has sends and receives only, which have no number
 };
 
-/// Events before and after the latest launches of one communicator, as far as they have not ended. Events cost the
-/// device something, so nothing is marked while the communicator is alone on its device: nobody else's kernels can be
-/// in front of its own then. A failure of the driver is told once, and then nothing is marked any more. Launches on one
-/// thread, asked by any.
+/// Kernels write as they begin and end (device::KernelMarks), a word each time. Launches on one thread, asked by any.
 class LaunchMarks {
  public:
   struct Front {
     enum class State : std::uint8_t {
-      Unknown,  ///< it was not marked, or nothing is known of those before it
+      Unknown,  ///< it was not remembered, or nothing is known of those before it
       Ended,    ///< all have ended
       Queued,   ///< all before it have ended, and the device has not begun with it: something else is in front of it
-      Begun,    ///< the device has passed everything in front of it
+      Begun,    ///< the device has begun with it
     };
     State state = State::Unknown;
     LaunchedCall call;
@@ -40,63 +40,55 @@ class LaunchMarks {
     CUstream stream = nullptr;
   };
 
-  /// The device must outlive it.
-  explicit LaunchMarks(const gpu::Device& device);
+  /// The device must outlive the result. Errors: no memory.
+  static Result<std::unique_ptr<LaunchMarks>> create(const gpu::Device& device);
   LaunchMarks(const LaunchMarks&) = delete;
   ~LaunchMarks();
 
   /// Whether another communicator of this process has marks on the same device. Any thread.
   bool severalHere() const;
 
-  /// What comes on `stream` from here on is that launch, whose end end() marks. The device's context is current.
-  void begin(CUstream stream, const LaunchedCall& call);
-  void end();
+  /// `launches` come next on `stream`, and are `call`: their kernels are told to write marks.
+  void add(CUstream stream, const LaunchedCall& call, std::span<const PreparedLaunch> launches);
   /// A launch that a graph has captured: who replays it and when is not known.
   void captured() { captured_.store(true, std::memory_order_relaxed); }
+  /// What was added was not launched, or not all of it: nothing more is known.
+  void giveUp();
 
-  /// Never waits, logs nothing. Any thread.
-  Front front() const;
-  /// What was launched last, marked or not; nothing of graphs. Any thread.
-  LaunchedCall last() const;
+  /// Never waits. Any thread.
+  Front front();
 
  private:
-  /// Launches that can be queued before later ones go without a mark.
-  static constexpr std::size_t kMarks = 64;
+  /// Launches that can be queued before later ones are not remembered.
+  static constexpr std::size_t kMost = 256;
+  /// Kernels of one launch.
   struct Mark {
-    std::optional<gpu::Event> before;
-    std::optional<gpu::Event> after;
-    std::uint64_t launch = 0;  ///< which of this communicator's, from 1; 0: it marks none
-    bool closed = false;       ///< `after` was recorded
+    std::uint64_t first = 0;  ///< numbers
+    std::uint64_t last = 0;
+    unsigned firstChannel = 0;  ///< of the last kernel
+    unsigned channels = 0;
     LaunchedCall call;
     std::uint64_t order = 0;
     CUstream stream = nullptr;
   };
-  /// A mark as front() looks at it.
-  struct Seen {
-    std::size_t place = 0;
-    std::uint64_t launch = 0;
-    CUevent before = nullptr;
-    CUevent after = nullptr;
-  };
-  using Sights = std::array<Seen, kMarks>;
 
-  std::optional<std::size_t> freePlace();
-  Status open(Mark& mark, CUstream stream);
-  void heed(Status status);
-  std::size_t list(Sights& sights) const;
-  Front ask(const Sights& sights, std::size_t count) const;
-  Front queued(const Seen& first, std::uint64_t endedBefore) const;
-  Front describe(const Seen& seen, Front::State state) const;
+  LaunchMarks(const gpu::Device& device, gpu::PinnedBuffer memory);
+  device::KernelMarks* written() const { return reinterpret_cast<device::KernelMarks*>(memory_.host()); }
+  bool ended(const Mark& mark) const;
+  bool begun(const Mark& mark) const;
+  /// Forgets those that have ended.
+  void forgetEnded();
 
-  const gpu::Device* device_;
   std::atomic<int>* neighbours_;  ///< communicators with marks on this device
   std::atomic<bool> captured_{false};
-  mutable std::mutex mutex_;  ///< the rest; held while an event is recorded, never while the driver is asked
+  const gpu::PinnedBuffer memory_;
+  std::mutex mutex_;  ///< the rest; held for a moment only
   bool given_ = false;
-  std::uint64_t launches_ = 0;
-  LaunchedCall last_;
-  std::array<Mark, kMarks> marks_;
-  Mark* open_ = nullptr;
+  Mark latest_;                  ///< remembered or not
+  std::uint64_t endedUpTo_ = 0;  ///< the number of a kernel
+  std::array<Mark, kMost> marks_;
+  std::size_t oldest_ = 0;  ///< launches, modulo kMost …
+  std::size_t next_ = 0;    ///< … of marks_
 };
 
 }  // namespace tutti::comm

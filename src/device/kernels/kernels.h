@@ -12,6 +12,7 @@
 #include "device/collectives/run_tree.h"
 #include "device/collectives/sendrecv.h"
 #include "device/prims/block.h"
+#include "device/prims/marks.h"
 #include "device/prims/prims.h"
 #include "device/prims/stamp.h"
 
@@ -113,6 +114,7 @@ TUTTI_DEVICE void runWork(const KernelBlock& block, const CollWork& work) {
 /// Body of a collective kernel.
 template <class M, class T, template <class> class Op>
 TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
+  markBegin(t, args);
   clearShared(t, shared);
   KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
   for (unsigned i = 0; i < args.nWorks; ++i) {
@@ -124,18 +126,21 @@ TUTTI_DEVICE void collectiveKernel(simt::Thread t, KernelShared& shared, const K
     stampEnd(t, args, i);
   }
   simt::finishStreaming();
+  markEnd(t, args, block.channel);
 }
 
 /// Body of the send/recv kernel: one half of the block sends, the other receives. The second one sends, for on the
 /// software GPU, where a half is one thread, whoever comes last to a barrier goes on first: what this rank sends has
 /// been offered when it receives, which keeps its threads busy, and no peer waits for that long.
 TUTTI_DEVICE void sendRecvKernel(simt::Thread t, KernelShared& shared, const KernelArgs& args) {
+  markBegin(t, args);
   clearShared(t, shared);
   const KernelBlock block{t, &shared, args.comm, args.firstChannel + t.block()};
   if (block.halfIndex() == 1) sendMessages(block.half(), args, block.channel);
   if (block.halfIndex() == 0) recvMessages(block.half(), args, block.channel);
   t.syncBlock();
   simt::finishStreaming();
+  markEnd(t, args, block.channel);
 }
 
 }  // namespace tutti::device

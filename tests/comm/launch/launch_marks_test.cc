@@ -1,159 +1,157 @@
+// Which launch is the first that has not ended, where the test writes what kernels would.
 #include "comm/launch/launch_marks.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
-#include <thread>
+#include <vector>
 
 #include "gpu/driver.h"
-#include "gpu/driver_calls.h"
-#include "gpu/stream.h"
 
 namespace tutti::comm {
 namespace {
 
 using State = LaunchMarks::Front::State;
 
-/// Holds a stream until let go, and lets go when the test ends.
-class Barred {
+/// Some kernels that were launched together. On the software GPU host and device address memory alike.
+class Kernels {
  public:
-  explicit Barred(CUstream stream) { EXPECT_EQ(DRIVER_CALL(cuLaunchHostFunc)(stream, wait, &open_), CUDA_SUCCESS); }
-  Barred(const Barred&) = delete;
-  ~Barred() { open(); }
-  void open() { open_.store(true); }
+  /// A kernel for each entry, which is how many channels it has, from `firstChannel` on.
+  Kernels(LaunchMarks& marks, CUstream stream, std::uint64_t number, const std::vector<unsigned>& channels = {2},
+          unsigned firstChannel = 0)
+      : channels_(channels), args_(std::make_unique<device::KernelArgs[]>(channels.size())) {
+    std::vector<PreparedLaunch> launches(channels.size());
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      args_[i].marks = nullptr;
+      args_[i].firstChannel = firstChannel;
+      launches[i].grid = channels[i];
+      launches[i].args = &args_[i];
+    }
+    marks.add(stream, {number, 3, false}, launches);
+  }
+  bool marked() const { return args_[0].marks != nullptr; }
+  void begin(std::size_t kernel = 0) const { write(args_[kernel].marks->begun, kernel); }
+  void endChannel(unsigned channel, std::size_t kernel = 0) const {
+    write(args_[kernel].marks->ended[args_[kernel].firstChannel + channel], kernel);
+  }
+  void end(std::size_t kernel = 0) const {
+    for (unsigned channel = 0; channel < channels_[kernel]; ++channel) endChannel(channel, kernel);
+  }
+  void run() const {
+    for (std::size_t kernel = 0; kernel < channels_.size(); ++kernel) begin(kernel), end(kernel);
+  }
 
  private:
-  static void wait(void* open) {
-    while (!static_cast<std::atomic<bool>*>(open)->load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  void write(std::uint64_t& word, std::size_t kernel) const {
+    std::atomic_ref(word).store(args_[kernel].number, std::memory_order_relaxed);
   }
-  std::atomic<bool> open_{false};
+  std::vector<unsigned> channels_;
+  std::unique_ptr<device::KernelArgs[]> args_;
 };
 
-/// What is launched here is a host function that waits.
 class LaunchMarked : public testing::Test {
  protected:
   void SetUp() override {
     const auto loaded = gpu::loadDriver();
     ASSERT_TRUE(loaded.ok());
     device_ = gpu::Device::create(*loaded.value(), 0).value();
-    guard_ = std::make_unique<gpu::ContextGuard>(device_->enter().value());
-    for (auto& stream : streams_) stream = std::make_unique<gpu::Stream>(gpu::Stream::create(*device_).value());
-    marks_ = std::make_unique<LaunchMarks>(*device_);
-    other_ = std::make_unique<LaunchMarks>(*device_);
+    marks_ = LaunchMarks::create(*device_).value();
   }
-  CUstream first() const { return streams_[0]->get(); }
-  CUstream second() const { return streams_[1]->get(); }
-  void sync(CUstream stream) const { EXPECT_TRUE(gpu::waitStream(*device_, stream, nullptr).ok()); }
-  std::unique_ptr<Barred> launch(LaunchMarks& marks, CUstream stream, std::uint64_t number) const {
-    marks.begin(stream, {number, 3, false});
-    auto barred = std::make_unique<Barred>(stream);
-    marks.end();
-    return barred;
-  }
-  void expectFront(State state, std::uint64_t number, const LaunchMarks& marks) const {
-    LaunchMarks::Front front = marks.front();
-    // What the device has begun with it says a moment later.
-    for (int i = 0; i < 5000 && (front.state != state || front.call.number != number); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      front = marks.front();
-    }
+  void expectFront(State state, std::uint64_t number, LaunchMarks& marks) const {
+    const LaunchMarks::Front front = marks.front();
     EXPECT_EQ(front.state, state);
     EXPECT_EQ(front.call.number, number);
   }
+  static CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
   std::unique_ptr<gpu::Device> device_;
-  std::unique_ptr<gpu::ContextGuard> guard_;
-  std::unique_ptr<gpu::Stream> streams_[2];
   std::unique_ptr<LaunchMarks> marks_;
-  std::unique_ptr<LaunchMarks> other_;
 };
 
 TEST_F(LaunchMarked, TheFirstThatHasNotEndedIsToldAndWhetherItHasBegun) {
   expectFront(State::Ended, 0, *marks_);
-  const auto one = launch(*marks_, first(), 11);
-  const auto two = launch(*marks_, first(), 12);
+  const Kernels one(*marks_, stream(1), 11);
+  const Kernels two(*marks_, stream(2), 12);
+  expectFront(State::Queued, 11, *marks_);
+  one.begin();
   expectFront(State::Begun, 11, *marks_);
   EXPECT_EQ(marks_->front().call.function, 3);
-  EXPECT_EQ(marks_->front().stream, first());
-  EXPECT_EQ(marks_->last().number, 12U);
-  one->open();
-  expectFront(State::Begun, 12, *marks_);
-  two->open();
-  sync(first());
+  EXPECT_EQ(marks_->front().stream, stream(1));
+  one.end();
+  expectFront(State::Queued, 12, *marks_);
+  EXPECT_EQ(marks_->front().stream, stream(2));
+  two.run();
   expectFront(State::Ended, 0, *marks_);
 }
 
-TEST_F(LaunchMarked, WhatIsBehindAnotherCommunicatorsHasNotBegun) {
-  const auto ahead = launch(*other_, first(), 5);
-  const auto behind = launch(*marks_, first(), 1);
-  expectFront(State::Begun, 5, *other_);
-  expectFront(State::Queued, 1, *marks_);
-  EXPECT_LT(other_->front().order, marks_->front().order);
-  ahead->open();
+TEST_F(LaunchMarked, AKernelHasEndedOnceAllOfItsChannelsHave) {
+  const Kernels one(*marks_, stream(1), 1, {3}, 5);
+  one.begin();
+  one.endChannel(0);
+  one.endChannel(2);
   expectFront(State::Begun, 1, *marks_);
-  behind->open();
-  sync(first());
+  one.endChannel(1);
+  expectFront(State::Ended, 0, *marks_);
 }
 
-TEST_F(LaunchMarked, WhatFollowsOnAnotherStreamIsNotTakenForTheFront) {
-  const auto one = launch(*marks_, first(), 1);
-  const auto two = launch(*marks_, second(), 2);
+TEST_F(LaunchMarked, OfSeveralKernelsTheFirstBeginsAndTheLastEnds) {
+  const Kernels group(*marks_, stream(1), 1, {4, 1, 2});
+  const Kernels next(*marks_, stream(1), 2, {4});
+  group.begin(0);
+  group.end(0);
   expectFront(State::Begun, 1, *marks_);
-  one->open();
-  expectFront(State::Begun, 2, *marks_);
-  two->open();
-  sync(second());
+  group.begin(1);
+  group.end(1);
+  group.begin(2);
+  expectFront(State::Begun, 1, *marks_);
+  group.end(2);
+  expectFront(State::Queued, 2, *marks_);
+  next.run();
+  expectFront(State::Ended, 0, *marks_);
 }
 
-TEST_F(LaunchMarked, ACommunicatorThatIsAloneOnItsDeviceMarksNothing) {
-  other_.reset();
+TEST_F(LaunchMarked, LaunchesOfAllCommunicatorsHaveOneOrder) {
   EXPECT_FALSE(marks_->severalHere());
-  auto alone = launch(*marks_, first(), 1);
-  EXPECT_EQ(marks_->front().state, State::Unknown);
-  EXPECT_EQ(marks_->last().number, 1U);
-  // Of one behind it, which is marked, nobody can tell whether it is that which is in front.
-  other_ = std::make_unique<LaunchMarks>(*device_);
-  const auto marked = launch(*marks_, first(), 2);
-  EXPECT_EQ(marks_->front().state, State::Unknown);
-  alone->open();
-  expectFront(State::Begun, 2, *marks_);
-  marked->open();
-  sync(first());
+  const auto other = LaunchMarks::create(*device_).value();
+  EXPECT_TRUE(marks_->severalHere());
+  const Kernels ahead(*other, stream(1), 5);
+  const Kernels behind(*marks_, stream(1), 1);
+  EXPECT_LT(other->front().order, marks_->front().order);
 }
 
-TEST_F(LaunchMarked, OfALongQueueTheFirstOnesKeepTheirMarks) {
-  const auto ahead = launch(*other_, first(), 1);
-  for (std::uint64_t number = 1; number <= 500; ++number) {
-    marks_->begin(first(), {number, 0, false});
-    marks_->end();
+TEST_F(LaunchMarked, OfALongQueueTheFirstOnesAreRemembered) {
+  std::vector<std::unique_ptr<Kernels>> queue;
+  for (std::uint64_t number = 1; number <= 400; ++number) {
+    queue.push_back(std::make_unique<Kernels>(*marks_, stream(1), number));
   }
   expectFront(State::Queued, 1, *marks_);
-  ahead->open();
-  sync(first());
   // What has ended leaves its place.
-  const auto again = launch(*other_, first(), 2);
-  const auto last = launch(*marks_, first(), 501);
-  EXPECT_EQ(marks_->front().state, State::Unknown) << "the one before it had no mark";
-  const auto next = launch(*marks_, first(), 502);
-  again->open();
-  last->open();
-  expectFront(State::Begun, 502, *marks_);
-  next->open();
-  sync(first());
+  for (std::size_t i = 0; i < 300; ++i) queue[i]->run();
+  EXPECT_EQ(marks_->front().state, State::Unknown) << "those behind it were not remembered";
+  const Kernels last(*marks_, stream(1), 401);
+  EXPECT_EQ(marks_->front().state, State::Unknown) << "nor those in front of this one";
+  for (std::size_t i = 300; i < 400; ++i) queue[i]->run();
+  last.begin();
+  expectFront(State::Begun, 401, *marks_);
+  last.end();
   expectFront(State::Ended, 0, *marks_);
 }
 
 TEST_F(LaunchMarked, WithGraphsNobodyIsTakenForQueued) {
   marks_->captured();
-  const auto ahead = launch(*other_, first(), 1);
-  const auto behind = launch(*marks_, first(), 1);
+  const Kernels one(*marks_, stream(1), 1);
   EXPECT_EQ(marks_->front().state, State::Unknown);
-  ahead->open();
+  one.begin();
   expectFront(State::Begun, 1, *marks_);
-  behind->open();
-  sync(first());
+}
+
+TEST_F(LaunchMarked, NothingIsKnownOnceALaunchHasFailed) {
+  const Kernels one(*marks_, stream(1), 1);
+  marks_->giveUp();
+  EXPECT_EQ(marks_->front().state, State::Unknown);
+  const Kernels two(*marks_, stream(1), 2);
+  EXPECT_FALSE(two.marked());
 }
 
 }  // namespace
