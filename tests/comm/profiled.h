@@ -1,7 +1,9 @@
 // Communicators of a process with a profiler plugin that remembers what it is told, which NCCL_PROFILER_PLUGIN names.
 #pragma once
 
+#include <barrier>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -50,6 +52,31 @@ class Profiled : public testing::Test {
     const Deadline deadline = Deadline::in(std::chrono::seconds(20));
     while (!living().empty() && !deadline.expired()) withComm(1, [](Member&) {});
     EXPECT_TRUE(living().empty());
+  }
+  /// Two ranks, of which the first calls what the other never comes to, until that one aborts. `meanwhile`: on the
+  /// first rank, once it has called.
+  static void abortWhileOneWaits(const std::function<void()>& meanwhile) {
+    expectLog("aborted its communicator");
+    std::barrier together(2);
+    withComm(2, [&](Member& m) {
+      const Ints in(m.gpu, 300, 1);
+      const auto call = [&] {
+        EXPECT_EQ(ncclAllReduce(in.at(), in.at(), 300, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      };
+      call();
+      m.sync();
+      together.arrive_and_wait();
+      if (m.rank == 0) {
+        call();
+        meanwhile();
+      }
+      together.arrive_and_wait();
+      if (m.rank == 0) {
+        EXPECT_EQ(awaitError(m.comm), ncclRemoteError);
+      }
+      EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
+      m.comm = nullptr;
+    });
   }
   /// Contexts that were heard of and have not ended.
   std::set<int> living() const {

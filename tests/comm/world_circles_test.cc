@@ -1,43 +1,27 @@
 // Communicators that ranks use in different order wait for each other in a circle: reports of stalls say so, and only
 // then.
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <regex>
 
-#include "base/fd.h"
-#include "base/socket/local_service.h"
+#include "comm/stalled.h"
 #include "comm/world.h"
 #include "gpu/event.h"
 
 namespace tutti::comm {
 namespace {
 
+using test::askOwnProcess;
+using test::awaitLog;
+using test::countOf;
+
 constexpr std::size_t kCount = 1 << 16;
 constexpr const char* kRemedy =
     "Call the communicators in the same order on all ranks, or on streams that do not wait for each other";
 
-std::size_t countOf(const std::string& log, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
-  return count;
-}
-
-bool awaitLog(const std::string& part, std::size_t times, std::chrono::seconds limit = std::chrono::seconds(60)) {
-  const Deadline deadline = Deadline::in(limit);
-  while (countOf(test::capturedText(), part) < times) {
-    if (deadline.expired()) return false;
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  return true;
-}
-
-/// Settings are read again at each communicator (NCCL_NO_CACHE=ALL).
 void stallAfter(const char* seconds) {
-  ::setenv("TUTTI_STALL_SEC", seconds, 1);
-  test::allowLog("Stalled init: ");  // on a machine that is busy
+  test::stallAfter(seconds);
   test::allowLog("Stall: ");
   test::allowLog("aborted its communicator");
 }
@@ -118,20 +102,6 @@ void withComms(int places, std::vector<std::vector<int>> members, bool abort,
       }
     }
   });
-}
-
-std::string askOwnProcess() {
-  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const LocalAddress at = localAddress(kStallsTopic, ::getpid());
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) return "";
-  timeval patience{20, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  std::string text;
-  char piece[1024];
-  for (ssize_t got = 0; (got = ::recv(socket.get(), piece, sizeof(piece), 0)) > 0;) {
-    text.append(piece, static_cast<std::size_t>(got));
-  }
-  return text;
 }
 
 const std::string kRank = R"(rank \d \(host [^,]+, device \d, pid \d+\))";

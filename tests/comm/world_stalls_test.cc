@@ -1,59 +1,23 @@
 // Operations that do not end are reported after a second, and who holds them up is named.
-#include <unistd.h>
-
 #include <cstdlib>
 
-#include "base/fd.h"
-#include "base/socket/local_service.h"
+#include "comm/stalled.h"
 #include "comm/world.h"
 
 namespace tutti::comm {
 namespace {
 
+using test::askOwnProcess;
+using test::awaitLog;
+using test::countOf;
 using test::Ints;
 using test::Member;
+using test::stallAfter;
 
 constexpr std::size_t kCount = 1 << 16;
 
 ncclResult_t allReduce(const test::Member& m, const test::Ints& data) {
   return ncclAllReduce(data.at(), data.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
-}
-
-std::size_t countOf(const std::string& log, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
-  return count;
-}
-
-/// Waits until the log has `part` so many times; whether it came to that.
-bool awaitLog(const std::string& part, std::size_t times, std::chrono::seconds limit = std::chrono::seconds(30)) {
-  const Deadline deadline = Deadline::in(limit);
-  while (countOf(test::capturedText(), part) < times) {
-    if (deadline.expired()) return false;
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  return true;
-}
-
-/// Settings are read again at each communicator (NCCL_NO_CACHE=ALL).
-void stallAfter(const char* seconds) {
-  ::setenv("TUTTI_STALL_SEC", seconds, 1);
-  test::allowLog("Stalled init: ");  // on a machine that is busy
-}
-
-/// What a person would be told, "" without an answer.
-std::string askOwnProcess() {
-  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const LocalAddress at = localAddress(kStallsTopic, ::getpid());
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) return "";
-  timeval patience{20, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  std::string text;
-  char piece[1024];
-  for (ssize_t got = 0; (got = ::recv(socket.get(), piece, sizeof(piece), 0)) > 0;) {
-    text.append(piece, static_cast<std::size_t>(got));
-  }
-  return text;
 }
 
 TEST(WorldStalls, NameTheRankThatDoesNotCall) {

@@ -82,30 +82,27 @@ def streams_that_wait_for_each_other_are_named():
         close(ranks)
 
 
-def calls_that_wait_on_the_host_are_named():
-    for size in (2, 3):
-        ranks = start(size, "host")
-        try:
-            for process in ranks:
-                process.wait_for("a circle: ")
-                said = process.output()
-                check("called" not in said, said)
-                check(len(re.findall("was not made, for its thread waits in the call of AlltoAll number 1", said)) == size, said)
-                check("with NCCL_RUNTIME_CONNECT=0 they are connected at init" in said, said)
-        finally:
-            close(ranks)
-
-
-def calls_that_are_compared_before_they_are_launched_are_named():
-    ranks = start(2, "stream", TUTTI_CHECK_CALLS=1)
+def none_gets_out_of_its_call(ranks, call, remedy):
+    """Each says that the next one's thread waits in `call`."""
     try:
         for process in ranks:
             process.wait_for("a circle: ")
             said = process.output()
-            check("called" not in said, said)
-            check(len(re.findall("was not made, for its thread waits in the call of AllReduce number 1", said)) == 2, said)
+            check("called" not in said and remedy in said, said)
+            check(len(re.findall(f"was not made, for its thread waits in the call of {call}", said)) == len(ranks), said)
     finally:
         close(ranks)
+
+
+def calls_that_wait_on_the_host_are_named():
+    for size in (2, 3):
+        none_gets_out_of_its_call(start(size, "host"), "AlltoAll number 1",
+                                  "with NCCL_RUNTIME_CONNECT=0 they are connected at init")
+
+
+def calls_that_are_compared_before_they_are_launched_are_named():
+    none_gets_out_of_its_call(start(2, "stream", TUTTI_CHECK_CALLS=1), "AllReduce number 1",
+                              "Call the communicators in the same order on all ranks")
 
 
 def with_connections_made_at_init_the_host_does_not_wait():
