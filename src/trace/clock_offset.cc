@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "trace/file.h"
+#include "trace/on.h"
 
 namespace tutti::trace {
 

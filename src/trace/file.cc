@@ -15,6 +15,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "trace/on.h"
 
 namespace tutti::trace {
 
@@ -22,9 +23,9 @@ namespace {
 
 constexpr std::size_t kWords = sizeof(Record) / sizeof(std::uint64_t);
 
-std::uint64_t readClock(clockid_t which) {
+std::uint64_t realtime() {
   timespec time{};
-  static_cast<void>(::clock_gettime(which, &time));
+  static_cast<void>(::clock_gettime(CLOCK_REALTIME, &time));
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
@@ -83,10 +84,6 @@ Fd openLocked(const std::string& path, std::string& why) {
 
 }  // namespace
 
-std::uint64_t now() {
-  return readClock(CLOCK_MONOTONIC);
-}
-
 std::unique_ptr<TraceFile> TraceFile::create(const std::string& path, std::uint64_t bytes, const Writer& writer,
                                              std::string& why) {
   Fd file = openLocked(path, why);
@@ -111,7 +108,7 @@ std::unique_ptr<TraceFile> TraceFile::create(const std::string& path, std::uint6
   copyText(header.host, writer.host);
   copyText(header.library, writer.library);
   header.openedMonotonic = now();
-  header.openedRealtime = readClock(CLOCK_REALTIME);
+  header.openedRealtime = realtime();
   std::atomic_thread_fence(std::memory_order_release);
   header.magic = kMagic;
   return std::unique_ptr<TraceFile>(new TraceFile(std::move(file), static_cast<std::byte*>(memory), bytes));

@@ -56,7 +56,4 @@ class TraceFile {
   std::mutex notes_;
 };
 
-/// Nanoseconds of the clock that all processes of a host share.
-std::uint64_t now();
-
 }  // namespace tutti::trace

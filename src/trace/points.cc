@@ -1,5 +1,7 @@
 #include "trace/points.h"
 
+#include "trace/session.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -9,23 +9,10 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "trace/session.h"
+#include "trace/format.h"
+#include "trace/on.h"
 
 namespace tutti::trace {
-
-/// What a communicator counts for its records. Used by the thread that calls.
-struct CommCounts {
-  std::uint16_t number = 0;
-  std::uint32_t operations = 0;
-  std::uint32_t collectives = 0;
-  std::uint32_t launches = 0;
-  /// Why operations were planned as they were, so that it is put into words once.
-  struct Why {
-    std::uint64_t of = 0;  ///< a hash of what was asked and chosen
-    std::uint32_t text = 0;
-  };
-  std::array<Why, 64> whys{};
-};
 
 /// What the calling thread is about.
 struct Current {

@@ -15,12 +15,10 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/never_destroyed.h"
+#include "trace/file.h"
+#include "trace/on.h"
 
 namespace tutti::trace {
-
-namespace detail {
-constinit std::atomic<bool> gOn{false};
-}
 
 namespace {
 

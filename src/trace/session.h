@@ -1,25 +1,13 @@
-// The trace of this process: whether there is one, and what its points write. Points stand where things happen; where
-// no trace is asked for, each costs one relaxed load and a branch.
+// The trace of this process: its beginning and its end, and what its points write.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "trace/file.h"
 #include "trace/format.h"
 
 namespace tutti::trace {
-
-namespace detail {
-extern std::atomic<bool> gOn;
-}
-
-/// Whether points write. Any thread.
-inline bool on() {
-  return detail::gOn.load(std::memory_order_relaxed);
-}
 
 /// What is asked for by TUTTI_TRACE and TUTTI_TRACE_MB.
 struct Wishes {

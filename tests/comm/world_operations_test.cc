@@ -1,6 +1,7 @@
 // Operations end to end: ranks as threads, kernels on the software GPU, results compared with what a loop computes.
 #include "comm/state/communicator.h"
 #include "comm/world.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 namespace {

@@ -297,7 +297,7 @@ ROOMS = {
         "for": "watching kernels, failing, aborting, freeing",
         "may": {
             "base": {}, "trace": {}, "bootstrap": {}, "ras/.": {"only": r"registry\.h"}, "gpu": {},
-            "proxy": {"only": r"task\.h"},
+            "topo/machine": {"only": r"peer_info\.h"}, "proxy": {"only": r"task\.h"},
             "comm/tuning": {"only": r"filter\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
             "comm/diagnosis": {}, "comm/state": {},
         },

@@ -13,6 +13,7 @@
 #include "comm/ending/watching.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 

@@ -12,6 +12,7 @@
 #include "comm/launch/launch.h"
 #include "comm/launch/launch_marks.h"
 #include "comm/state/communicator.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 

@@ -30,6 +30,7 @@
 #include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
 #include "trace/points.h"
+#include "trace/session.h"
 
 namespace tutti::comm {
 

@@ -19,7 +19,7 @@
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
-#include "trace/session.h"
+#include "trace/on.h"
 
 namespace tutti::comm {
 

@@ -13,6 +13,7 @@
 #include "comm/state/communicator.h"
 #include "comm/tuning/log.h"
 #include "trace/points.h"
+#include "trace/session.h"
 
 namespace tutti::comm {
 

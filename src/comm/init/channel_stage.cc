@@ -22,6 +22,7 @@
 #include "comm/state/family.h"
 #include "plugin/net.h"
 #include "proxy/group.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {

@@ -11,6 +11,7 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family_peers.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {

@@ -24,6 +24,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
 #include "gpu/context.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 

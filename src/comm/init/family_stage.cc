@@ -8,6 +8,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/family_peers.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 

@@ -10,6 +10,7 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "topo/channels/inter_node.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {

@@ -17,6 +17,7 @@
 #include "gpu/dma_buf.h"
 #include "plugin/net.h"
 #include "topo/detect/detect.h"
+#include "topo/machine/peer_info.h"
 #include "topo/xml/xml.h"
 
 namespace tutti::comm {

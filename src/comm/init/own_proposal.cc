@@ -13,6 +13,7 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
+#include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 

@@ -10,8 +10,9 @@
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/kernels.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
-#include "trace/session.h"
+#include "trace/on.h"
 
 namespace tutti::comm {
 

@@ -15,6 +15,7 @@
 #include "comm/state/communicator.h"
 #include "comm/tuning/model.h"
 #include "topo/channels/costs.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 
 namespace tutti::comm {

@@ -10,7 +10,9 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "topo/machine/peer_info.h"
 #include "trace/clock_offset.h"
+#include "trace/on.h"
 #include "trace/session.h"
 
 namespace tutti::comm {

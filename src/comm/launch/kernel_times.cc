@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "trace/on.h"
 #include "trace/session.h"
 
 namespace tutti::comm {

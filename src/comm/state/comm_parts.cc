@@ -10,6 +10,7 @@
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
 #include "proxy/group.h"
+#include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/common/transport.h"
 

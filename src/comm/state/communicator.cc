@@ -22,6 +22,8 @@
 #include "comm/state/revocation.h"
 #include "gpu/memory_ledger.h"
 #include "ras/registry.h"
+#include "topo/machine/peer_info.h"
+#include "trace/points.h"
 
 namespace tutti::comm {
 

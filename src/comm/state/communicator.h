@@ -19,8 +19,7 @@
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
-#include "topo/machine/peer_info.h"
-#include "trace/points.h"
+#include "trace/comm_counts.h"
 
 namespace tutti::bootstrap {
 class Bootstrap;
@@ -40,7 +39,8 @@ class Listing;
 }
 namespace tutti::topo {
 class RankLayout;
-}
+struct PeerInfo;
+}  // namespace tutti::topo
 namespace tutti::transport {
 class Transport;
 }
