@@ -43,7 +43,8 @@ class Log {
     return level <= currentLevel() && (subsys & subsys_.load(std::memory_order_relaxed)) != 0;
   }
   void write(LineClass kind, const SourcePlace& where, std::string_view text);
-  void problem(LineClass kind, const SourcePlace& where, std::string_view text);
+  /// `always`: also where NCCL_DEBUG does not ask for warnings.
+  void problem(LineClass kind, bool always, const SourcePlace& where, std::string_view text);
   void publish(std::string_view text);
   void version(bool rankZero, std::string_view text);
   void reset();
@@ -120,27 +121,7 @@ void Log::reset() {
 }
 
 std::string Log::stampFor(LineClass kind) const {
-  LogLevel level = LogLevel::Info;
-  switch (kind) {
-    case LineClass::Version:
-      level = LogLevel::Version;
-      break;
-    case LineClass::Warn:
-    case LineClass::Error:
-      level = LogLevel::Warn;
-      break;
-    case LineClass::Info:
-      level = LogLevel::Info;
-      break;
-    case LineClass::Abort:
-      level = LogLevel::Abort;
-      break;
-    case LineClass::Trace:
-    case LineClass::Call:
-      level = LogLevel::Trace;
-      break;
-  }
-  if ((settings_.stampLevels >> static_cast<unsigned>(level) & 1U) == 0) return {};
+  if ((settings_.stampLevels >> static_cast<unsigned>(levelOf(kind)) & 1U) == 0) return {};
   std::timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return formatStamp(settings_.stampFormat, now);
@@ -182,13 +163,13 @@ void Log::publish(std::string_view text) {
   lastError.set(text);
 }
 
-void Log::problem(LineClass kind, const SourcePlace& where, std::string_view text) {
+void Log::problem(LineClass kind, bool always, const SourcePlace& where, std::string_view text) {
   publish(text);
   if (threadErrors.asInfo > 0) {
     if (enabled(LogLevel::Info, kAllSubsys)) write(LineClass::Info, where, text);
     return;
   }
-  bool shown = kind == LineClass::Error || currentLevel() >= LogLevel::Warn;
+  bool shown = always || currentLevel() >= LogLevel::Warn;
   {
     const std::lock_guard lock(mutex_);
     shown = shown || sink_ != nullptr;
@@ -240,7 +221,7 @@ bool logEnabled(LogLevel level, std::uint32_t subsys) {
 }
 
 void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std::string_view text) {
-  if (level == LogLevel::Warn) return theLog().problem(LineClass::Warn, where, text);
+  if (level == LogLevel::Warn) return theLog().problem(LineClass::Warn, false, where, text);
   if (!logEnabled(level, subsys)) return;
   LineClass kind = LineClass::Info;
   switch (level) {
@@ -266,8 +247,13 @@ void logFormatted(LogLevel level, std::uint32_t subsys, const SourcePlace& where
   withText(format, args, [&](std::string_view text) { logLine(level, subsys, where, text); });
 }
 
+void logAlarm(const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept {
+  withText(format, args, [&](std::string_view text) { theLog().problem(LineClass::Warn, true, where, text); });
+}
+
 Status failWith(ncclResult_t code, const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept {
-  withText(format, args, [&](std::string_view text) { theLog().problem(classOf(code), where, text); });
+  const LineClass kind = classOf(code);
+  withText(format, args, [&](std::string_view text) { theLog().problem(kind, kind == LineClass::Error, where, text); });
   // Success and "in progress" are no errors: whoever passes them here has lost track.
   const bool isError = code != ncclSuccess && code != ncclInProgress;
   return Status(isError ? code : ncclInternalError);

@@ -72,6 +72,7 @@ void logLine(LogLevel level, std::uint32_t subsys, const SourcePlace& where, std
 /// not fail for the same reason.
 void logFormatted(LogLevel level, std::uint32_t subsys, const SourcePlace& where, fmt::string_view format,
                   fmt::format_args args) noexcept;
+void logAlarm(const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept;
 Status failWith(ncclResult_t code, const SourcePlace& where, fmt::string_view format, fmt::format_args args) noexcept;
 }  // namespace detail
 
@@ -87,6 +88,12 @@ Status fail(ncclResult_t code, Format<Args...> format, Args&&... args) noexcept 
 template <class... Args>
 void warn(Format<Args...> format, Args&&... args) noexcept {
   detail::logFormatted(LogLevel::Warn, kAllSubsys, format.where, format.text, fmt::make_format_args(args...));
+}
+
+/// The same, printed at every level: what even those have to know who have asked for nothing.
+template <class... Args>
+void alarm(Format<Args...> format, Args&&... args) noexcept {
+  detail::logAlarm(format.where, format.text, fmt::make_format_args(args...));
 }
 
 template <class... Args>

@@ -80,6 +80,24 @@ std::string expandFractions(std::string_view format, long nanoseconds) {
 
 }  // namespace
 
+LogLevel levelOf(LineClass kind) {
+  switch (kind) {
+    case LineClass::Version:
+      return LogLevel::Version;
+    case LineClass::Warn:
+    case LineClass::Error:
+      return LogLevel::Warn;
+    case LineClass::Info:
+      return LogLevel::Info;
+    case LineClass::Abort:
+      return LogLevel::Abort;
+    case LineClass::Trace:
+    case LineClass::Call:
+      return LogLevel::Trace;
+  }
+  return LogLevel::Info;
+}
+
 std::string layOutLine(const LineContext& context, std::string_view text) {
   std::string line = prefixed(context, text);
   while (line.ends_with('\n')) line.pop_back();

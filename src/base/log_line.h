@@ -23,6 +23,9 @@ struct LineContext {
   double elapsedMs = 0;  ///< since the log began; TRACE lines show it
 };
 
+/// For NCCL_DEBUG_TIMESTAMP_LEVELS.
+LogLevel levelOf(LineClass kind);
+
 /// The finished line: at most 1024 bytes, ends in exactly one newline; WARN and ERROR also start with one.
 std::string layOutLine(const LineContext& context, std::string_view text);
 

@@ -25,9 +25,10 @@ namespace {
 /// yet.
 Status initEnvPlugin(const plugin::EnvSource::Call& init) {
   const Params told = Params().forCommunicator(processEnvironment());
-  InitStall stall({.who = fmt::format("process {} on host {}", ::getpid(), hostName()),
-                   .function = "the start of the library",
-                   .limit = std::chrono::seconds(told.misc.stallSec)});
+  InitStall stall(
+      {.who = fmt::format("process {} on host {}", ::getpid(), hostName()),
+       .function = "the start of the library",
+       .limits = {std::chrono::seconds(told.misc.stallSec), std::chrono::seconds(told.misc.stallAlarmSec)}});
   stall.enter("env plugin");
   const WatchedInit watched(stall, "");
   return init();

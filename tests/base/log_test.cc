@@ -51,6 +51,20 @@ TEST(Log, FailReturnsItsCodeAndKeepsItsText) {
   EXPECT_STREQ(lastErrorText(), "the disk is full");
 }
 
+TEST(Log, AnAlarmIsAWarningThatEverybodyGets) {
+  for (const char* level : {"", "VERSION", "WARN"}) {
+    const LogEnv env{{"NCCL_DEBUG", level}};
+    setLogSink(nullptr, nullptr);
+    testing::internal::CaptureStdout();
+    warn("rank 2 is late");
+    alarm("rank {} is {}", 3, "late");
+    const std::string said = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(said.find("NCCL WARN rank 2 is late") != std::string::npos, std::string(level) == "WARN") << said;
+    EXPECT_NE(said.find("NCCL WARN rank 3 is late"), std::string::npos) << said;
+    EXPECT_STREQ(lastErrorText(), "rank 3 is late");
+  }
+}
+
 TEST(Log, UsageMistakesAreWarnings) {
   test::expectLog("NCCL WARN bad root");
   EXPECT_EQ(fail(ncclInvalidArgument, "bad root").code(), ncclInvalidArgument);

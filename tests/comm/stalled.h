@@ -16,13 +16,6 @@
 
 namespace tutti::test {
 
-/// How often `part` stands there.
-inline std::size_t countOf(const std::string& log, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
-  return count;
-}
-
 /// Waits until the log has `part` so many times; whether it came to that.
 inline bool awaitLog(const std::string& part, std::size_t times,
                      std::chrono::seconds limit = std::chrono::seconds(60)) {

@@ -15,7 +15,8 @@ STOPPED = 2
 
 def start(**env):
     port = free_port()
-    return [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}", NCCL_DEBUG="WARN",
+    env = {"NCCL_DEBUG": "WARN"} | env
+    return [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}",
                     NCCL_ALGO="Ring", NCCL_PROTO="Simple", TUTTI_PEER_TIMEOUT_MS=600000, **env) for r in range(SIZE)]
 
 
@@ -56,6 +57,32 @@ def stopped_process_is_named_and_everything_goes_on_after_it():
             process.close()
 
 
+def who_asks_for_nothing_hears_of_a_stall_that_lasts():
+    """The time is short for rank 0 alone; the others report at once, to nobody."""
+    port = free_port()
+    ranks = [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}", NCCL_DEBUG="", NCCL_ALGO="Ring",
+                     NCCL_PROTO="Simple", TUTTI_PEER_TIMEOUT_MS=600000, TUTTI_STALL_SEC=1,
+                     **({"TUTTI_STALL_ALARM_SEC": 4} if r == 0 else {})) for r in range(SIZE)]
+    try:
+        for process in ranks:
+            process.wait_for("reduced 4")
+        os.kill(pid_of(ranks[STOPPED]), signal.SIGSTOP)
+        ranks[0].wait_for("Stall: ")
+        said = ranks[0].output()
+        told = re.search(r"NCCL WARN Stall: rank 0 of 4 .* has been under way for ([0-9.]+) s and does not move\. "
+                         rf"rank {STOPPED} \(", said)
+        check(told and float(told.group(1)) >= 4, said)
+        for r in range(1, SIZE):
+            check("Stall: " not in ranks[r].output(), ranks[r].output())
+        before = ranks[0].output().count("reduced ")
+        os.kill(pid_of(ranks[STOPPED]), signal.SIGCONT)
+        ranks[0].wait_for(f"reduced {4 * (before + 2)}\n")
+        check(ranks[0].output().count("Stall: ") == 1, ranks[0].output())
+    finally:
+        for process in ranks:
+            process.close()
+
+
 def idle_processes_are_told_apart():
     code, said = ask(os.getpid())
     check(code == 1 and f"process {os.getpid()} has no communicator of tutti" in said, said)
@@ -66,4 +93,5 @@ def idle_processes_are_told_apart():
 
 
 if __name__ == "__main__":
-    main(stopped_process_is_named_and_everything_goes_on_after_it, idle_processes_are_told_apart)
+    main(stopped_process_is_named_and_everything_goes_on_after_it, who_asks_for_nothing_hears_of_a_stall_that_lasts,
+         idle_processes_are_told_apart)

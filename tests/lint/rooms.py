@@ -274,7 +274,8 @@ ROOMS = {
         "for": "operations that do not end: readings, scans, and who holds them up",
         "may": {
             "base/.": {}, "base/threads": {"only": r"activity\.h"}, "device/.": {}, "device/kernels": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {},
-            "proxy": {}, "comm/plan": {"only": r"op\.h"}, "comm/launch": {}, "comm/connect": {}, "comm/network": {},
+            "proxy": {}, "comm/settings": {"only": r"stall_limits\.h"}, "comm/plan": {"only": r"op\.h"},
+            "comm/launch": {}, "comm/connect": {}, "comm/network": {},
         },
     },
     "comm/state": {

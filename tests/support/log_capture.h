@@ -1,6 +1,7 @@
 // Tests fail when the library complains unexpectedly.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,5 +21,12 @@ std::vector<std::string> capturedLog();
 
 /// Text of capturedLog() in one piece.
 std::string capturedText();
+
+/// How often `part` stands there.
+inline std::size_t countOf(const std::string& log, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+  return count;
+}
 
 }  // namespace tutti::test

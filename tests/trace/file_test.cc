@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "trace/on.h"
+
 namespace tutti::trace {
 namespace {
 

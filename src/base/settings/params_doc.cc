@@ -173,7 +173,8 @@ does `tutti-info --env`.
 
 Lines have the shapes of NCCL 2.30. Errors of the system, of CUDA, of peers and of the library itself have the class `ERROR`:
 the layout of a warning with `NCCL ERROR`, printed at every level, also where `NCCL_DEBUG` is unset. Mistakes in a call
-(`ncclInvalidArgument`, `ncclInvalidUsage`) and warnings have the class `WARN`: printed from `NCCL_DEBUG=WARN` up.
+(`ncclInvalidArgument`, `ncclInvalidUsage`) and warnings have the class `WARN`: printed from `NCCL_DEBUG=WARN` up, but for
+reports of stalls that last (`TUTTI_STALL_ALARM_SEC`).
 `ncclGetLastError` has the text of either. A line has at most 1024 bytes.
 )";
 

@@ -47,7 +47,7 @@ void InitStall::enter(const char* stage) {
   const std::lock_guard lock(mutex_);
   stage_ = stage;
   since_ = SteadyClock::now();
-  told_ = false;
+  news_ = {};
 }
 
 std::string InitStall::line(Time now) const {
@@ -64,6 +64,7 @@ std::string InitStall::line(Time now) const {
 }
 
 void InitStall::tick(Time now) {
+  bool everybody = false;
   {
     const std::uint64_t calls = thread_.read().calls;
     const std::lock_guard lock(mutex_);
@@ -71,13 +72,15 @@ void InitStall::tick(Time now) {
       calls_ = calls;
       callsSince_ = now;
     }
-    if (told_ || subject_.limit <= milliseconds(0) || now - since_ < subject_.limit) return;
-    told_ = true;
+    if (!news_.due(subject_.limits, now - since_)) return;
+    news_.tell(subject_.limits, now - since_);
+    everybody = subject_.limits.alarms(now - since_);
   }
-  warn("Stalled init: {}. Waiting goes on; TUTTI_STALL_SEC sets when this is said", line(now));
+  constexpr auto kText = "Stalled init: {}. Waiting goes on; TUTTI_STALL_SEC sets when this is said";
+  everybody ? alarm(kText, line(now)) : warn(kText, line(now));
 }
 
-void HungCalls::tick(Time now, milliseconds limit, const std::vector<const ActivitySlot*>& told) {
+void HungCalls::tick(Time now, const StallLimits& limits, const std::vector<const ActivitySlot*>& told) {
   ActivitySlot::forEach([&](const ActivitySlot& slot) {
     const Activity activity = slot.read();
     if (!activity.inCall || activity.call == nullptr) {
@@ -85,13 +88,16 @@ void HungCalls::tick(Time now, milliseconds limit, const std::vector<const Activ
       return;
     }
     Seen& seen = seen_[&slot];
-    if (seen.since == Time{} || seen.activity.calls != activity.calls) seen = {activity, now, false};
-    if (std::find(told.begin(), told.end(), &slot) != told.end()) seen.told = true;
-    if (seen.told || limit <= milliseconds(0) || now - seen.since < limit) return;
-    seen.told = true;
-    warn("Stall: the call {} has not returned for {:.1f} s: {} waits for it", nameOf(activity),
-         seconds(seen.since, now),
-         std::string_view(activity.callee).starts_with("network ") ? "what goes over that network" : "its caller");
+    if (seen.since == Time{} || seen.activity.calls != activity.calls) seen = {activity, now, {}};
+    if (std::find(told.begin(), told.end(), &slot) != told.end()) seen.news.leaveToOthers();
+    const auto age = now - seen.since;
+    if (!seen.news.due(limits, age)) return;
+    seen.news.tell(limits, age);
+    constexpr auto kText = "Stall: the call {} has not returned for {:.1f} s: {} waits for it";
+    const bool network = std::string_view(activity.callee).starts_with("network ");
+    const std::string_view waits = network ? "what goes over that network" : "its caller";
+    limits.alarms(age) ? alarm(kText, nameOf(activity), seconds(seen.since, now), waits)
+                       : warn(kText, nameOf(activity), seconds(seen.since, now), waits);
   });
 }
 

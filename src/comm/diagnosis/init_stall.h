@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/threads/activity.h"
+#include "comm/settings/stall_limits.h"
 
 namespace tutti::comm {
 
@@ -24,18 +25,18 @@ class InitStall {
   struct Subject {
     std::string who;                             ///< "rank 1 of 4 on host a, device 1"
     std::string function;                        ///< the call of the API
-    milliseconds limit{0};                       ///< in one stage before that is told; 0: for ever
+    StallLimits limits{};                        ///< for one stage
     std::function<std::string(int)> describe{};  ///< a rank, for messages; any thread
   };
 
   explicit InitStall(Subject subject) : subject_(std::move(subject)) {}
   /// The init has come to a stage. `stage` is a literal.
   void enter(const char* stage);
-  /// Four times a second: a WARN, once for each stage, where that takes longer than the limit.
+  /// Four times a second: a WARN, once for each stage and limit, where that takes longer.
   void tick(Time now);
   /// How far it is.
   std::string line(Time now) const;
-  milliseconds limit() const { return subject_.limit; }
+  StallLimits limits() const { return subject_.limits; }
   const ActivitySlot& thread() const { return thread_; }
 
  private:
@@ -44,7 +45,7 @@ class InitStall {
   mutable std::mutex mutex_;
   const char* stage_ = "start";  // with all below: guarded by mutex_
   Time since_ = SteadyClock::now();
-  bool told_ = false;
+  StallNews news_;
   std::uint64_t calls_ = 0;  ///< of the thread, when the watch last looked …
   Time callsSince_{};        ///< … and since when it has seen that number
 };
@@ -53,9 +54,9 @@ class InitStall {
 class HungCalls {
  public:
   using Time = SteadyClock::time_point;
-  /// Four times a second: a WARN, once, for each call that takes longer than `limit` (0: none), but those of the
-  /// threads that `told` speak for.
-  void tick(Time now, milliseconds limit, const std::vector<const ActivitySlot*>& told);
+  /// Four times a second: a WARN, once for each limit, for each call that takes longer, but those of the threads that
+  /// `told` speak for.
+  void tick(Time now, const StallLimits& limits, const std::vector<const ActivitySlot*>& told);
   /// Those that have taken longer than a second, for people.
   std::vector<std::string> lines(Time now) const;
 
@@ -63,7 +64,7 @@ class HungCalls {
   struct Seen {
     Activity activity;
     Time since{};
-    bool told = false;
+    StallNews news;
   };
   std::map<const ActivitySlot*, Seen> seen_;  ///< threads inside a call
 };

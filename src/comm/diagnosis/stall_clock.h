@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "comm/settings/stall_limits.h"
 
 namespace tutti::comm {
 
@@ -13,13 +14,14 @@ class StallClock {
  public:
   using Time = SteadyClock::time_point;
 
-  /// `limit` 0: never due, never stalled.
-  explicit StallClock(milliseconds limit) : limit_(limit) {}
+  /// Without `report`: never due, never stalled.
+  explicit StallClock(StallLimits limits) : limits_(limits) {}
 
   /// Whether something is under way. A communicator that is idle for a moment begins anew.
   void follow(Time now, bool busy) {
     if (!busy) {
-      busy_ = known_ = reported_ = false;
+      busy_ = known_ = false;
+      news_ = {};
       return;
     }
     if (!busy_) begun_ = now;
@@ -28,8 +30,8 @@ class StallClock {
 
   /// Whether the counters should be read, at most every quarter of a second.
   bool due(Time now) const {
-    if (limit_ <= milliseconds(0) || !busy_ || now - begun_ < limit_) return false;
-    return !known_ || now - read_ >= (reported_ ? quiet() : kApart);
+    if (!suspects(now)) return false;
+    return !known_ || now - read_ >= (news_.told() ? quiet() : kApart);
   }
 
   /// What was read, as a number that differs when anything moved.
@@ -41,27 +43,32 @@ class StallClock {
     known_ = true;
     seen_ = fingerprint;
     unmoved_ = now;
-    reported_ = false;
+    news_ = {};
   }
 
   /// Something else than what is read was seen to move: it gets its time again.
   void moved(Time now) {
     begun_ = unmoved_ = now;
-    reported_ = false;
+    news_ = {};
   }
 
   /// It has been under way for so long that it may be stalled, or is: worth a look at everything.
-  bool suspects(Time now) const { return limit_ > milliseconds(0) && busy_ && now - begun_ >= limit_; }
+  bool suspects(Time now) const { return busy_ && limits_.reports(now - begun_); }
   /// Unmoved for so long means that it does not move: a tenth of the limit, a second at least.
-  milliseconds quiet() const { return std::max(milliseconds(1000), limit_ / 10); }
-  milliseconds limit() const { return limit_; }
+  milliseconds quiet() const { return std::max(milliseconds(1000), limits_.report / 10); }
+  milliseconds limit() const { return limits_.report; }
 
-  /// Nothing has moved for long enough, and nobody has been told.
-  bool stalled(Time now) const { return suspects(now) && known_ && !reported_ && now - unmoved_ >= quiet(); }
+  /// Nothing has moved for long enough, and nobody has been told, or not everybody who should be.
+  bool stalled(Time now) const {
+    return busy_ && known_ && news_.due(limits_, now - begun_) && now - unmoved_ >= quiet();
+  }
+  /// It has lasted so long that everybody should be told.
+  bool alarms(Time now) const { return busy_ && limits_.alarms(now - begun_); }
   /// Whether something was seen to have moved after `when`.
   bool movedAfter(Time when) const { return known_ && unmoved_ > when; }
-  void report() { reported_ = true; }
-  bool reported() const { return reported_; }
+  /// Who should know has been told.
+  void report(Time now) { news_.tell(limits_, now - begun_); }
+  bool reported() const { return news_.told(); }
 
   /// How long the operation has been under way without having been seen to move.
   milliseconds age(Time now) const {
@@ -70,14 +77,14 @@ class StallClock {
 
  private:
   static constexpr milliseconds kApart{250};
-  milliseconds limit_;
+  StallLimits limits_;
   bool busy_ = false;
   Time begun_{};            ///< while busy
   bool known_ = false;      ///< something was read
   Time read_{};             ///< last
   std::uint64_t seen_ = 0;  ///< then
   Time unmoved_{};          ///< since then
-  bool reported_ = false;
+  StallNews news_;
 };
 
 }  // namespace tutti::comm

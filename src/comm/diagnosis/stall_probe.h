@@ -29,8 +29,8 @@ class Probe final : public StallProbe {
  public:
   using Time = SteadyClock::time_point;
 
-  Probe(const StallSubject& subject, milliseconds limit, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
-      : at_(subject), clock_(limit), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
+  Probe(const StallSubject& subject, StallLimits limits, std::unique_ptr<CounterReader> reader, MovementSweep sweep)
+      : at_(subject), clock_(limits), reader_(std::move(reader)), sweep_(std::move(sweep)) {}
   void tick(Time now, bool kernelsRun) override;
   void inquire() override { inquired_ = true; }
   bool pending() const override { return inquired_; }
@@ -66,8 +66,10 @@ class Probe final : public StallProbe {
   std::vector<std::string> underWay() const;
   const proxy::ProgressTask* collNet() const { return at_.collNet ? at_.collNet() : nullptr; }
   std::string peerText(int rank) const;
-  void tellCircle();
-  void warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const;
+  void tellCircle(Time now);
+  void tell(Time now, const std::string& text) const;
+  void tellStall(Time now, const std::string& head, const std::string& verdict,
+                 const std::vector<std::string>& waits) const;
 
   const StallSubject at_;
   StallClock clock_;

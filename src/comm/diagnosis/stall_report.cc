@@ -100,19 +100,24 @@ std::vector<std::string> Probe::underWay() const {
   return at_.relays != nullptr ? at_.relays->underWay() : std::vector<std::string>();
 }
 
-void Probe::warnOnce(const std::string& head, const std::string& verdict, const std::vector<std::string>& waits) const {
+void Probe::tell(Time now, const std::string& text) const {
+  clock_.alarms(now) ? alarm("Stall: {}", text) : warn("Stall: {}", text);
+}
+
+void Probe::tellStall(Time now, const std::string& head, const std::string& verdict,
+                      const std::vector<std::string>& waits) const {
   std::string text = fmt::format("{}. {}", head, verdict);
   std::size_t told = 0;
   for (; told < waits.size() && text.size() + waits[told].size() + 2 < kLineRoom; ++told) {
     text += (told == 0 ? ". " : "; ") + waits[told];
   }
   if (told < waits.size()) text += fmt::format("; and {} more connections", waits.size() - told);
-  warn("Stall: {}", text);
+  tell(now, text);
 }
 
 /// Its sentences name all that a headline would.
-void Probe::tellCircle() {
-  warn("Stall: {}: {}", at_.who, circle_.text);
+void Probe::tellCircle(Time now) {
+  tell(now, at_.who + ": " + circle_.text);
   circleTold_ = true;
 }
 
@@ -132,8 +137,8 @@ void Probe::conclude(Time now) {
   if (who.moves) {
     notBefore_ = now + clock_.quiet();
   } else if (stalled_) {
-    circle_.closed ? tellCircle() : warnOnce(head, who.text, lines);
-    clock_.report();
+    circle_.closed ? tellCircle(now) : tellStall(now, head, who.text, lines);
+    clock_.report(now);
     sweep_.reset();  // it may move again
   }
   if (!std::exchange(inquired_, false)) return;

@@ -34,10 +34,10 @@ constexpr milliseconds kCirclePatience{5000};
 
 }  // namespace
 
-Result<std::unique_ptr<StallProbe>> StallProbe::create(const StallSubject& subject, milliseconds limit) {
+Result<std::unique_ptr<StallProbe>> StallProbe::create(const StallSubject& subject, StallLimits limits) {
   ASSIGN(auto reader, CounterReader::create(subject.device));
   ASSIGN(MovementSweep sweep, MovementSweep::create(subject.device));
-  return std::unique_ptr<StallProbe>(std::make_unique<Probe>(subject, limit, std::move(reader), std::move(sweep)));
+  return std::unique_ptr<StallProbe>(std::make_unique<Probe>(subject, limits, std::move(reader), std::move(sweep)));
 }
 
 void Probe::tick(Time now, bool kernelsRun) {
@@ -87,7 +87,7 @@ bool Probe::confirmed(Time now) {
       clock_.moved(now);
       return false;
     case MovementSweep::State::Still:
-      if (clock_.reported()) sweep_.reset();
+      if (clock_.reported() && !clock_.stalled(now)) sweep_.reset();
       return clock_.stalled(now);
   }
   return false;
@@ -134,7 +134,7 @@ void Probe::heed(const CircleNews& news) {
   if (news.text.empty() || (circle_.closed && !news.closed)) return;
   circle_.text = news.text;
   circle_.closed = news.closed;
-  if (circle_.closed && clock_.reported() && !circleTold_) tellCircle();
+  if (circle_.closed && clock_.reported() && !circleTold_) tellCircle(SteadyClock::now());
 }
 
 void Probe::read(Time now) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "comm/settings/stall_limits.h"
 
 namespace tutti::bootstrap {
 class Bootstrap;
@@ -65,9 +66,8 @@ struct CircleNews {
 /// waits: everything here is begun in one tick and looked after in later ones.
 class StallProbe {
  public:
-  /// `limit`: how long an operation may stay without progress before it is reported; 0: for ever. What is asked of it
-  /// is answered all the same.
-  static Result<std::unique_ptr<StallProbe>> create(const StallSubject& subject, milliseconds limit);
+  /// Where an operation may stay without progress for ever, what is asked of it is answered all the same.
+  static Result<std::unique_ptr<StallProbe>> create(const StallSubject& subject, StallLimits limits);
   virtual ~StallProbe() = default;
 
   /// Four times a second. `kernelsRun`: the last launch has not ended.

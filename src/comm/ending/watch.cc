@@ -200,7 +200,7 @@ void KernelWatch::lookAtAll() {
     init->tick(now);
     told.push_back(&init->thread());
   }
-  hungCalls_.tick(now, hangLimit(), told);
+  hungCalls_.tick(now, hangLimits(), told);
   service_.serve(comms_, now, [&] {
     std::vector<std::string> lines = hungCalls_.lines(now);
     for (const InitStall* init : inits_) lines.push_back(init->line(now));
@@ -209,15 +209,12 @@ void KernelWatch::lookAtAll() {
   metrics_.serve(comms_, now);
 }
 
-/// The shortest time after which anybody wants to hear of a stall; 0: nobody does.
-milliseconds KernelWatch::hangLimit() const {
-  milliseconds limit{0};
-  const auto consider = [&limit](milliseconds wanted) {
-    if (wanted > milliseconds(0) && (limit == milliseconds(0) || wanted < limit)) limit = wanted;
-  };
-  for (const ncclComm* comm : comms_) consider(comm->options.stallAfter);
-  for (const InitStall* init : inits_) consider(init->limit());
-  return limit;
+/// The shortest time after which anybody wants to hear of a stall.
+StallLimits KernelWatch::hangLimits() const {
+  StallLimits limits;
+  for (const ncclComm* comm : comms_) limits = limits.shorterOf(comm->options.stall);
+  for (const InitStall* init : inits_) limits = limits.shorterOf(init->limits());
+  return limits;
 }
 
 }  // namespace tutti::comm

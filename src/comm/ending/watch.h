@@ -51,7 +51,7 @@ class KernelWatch {
   Status runThread(const std::string& name);
   void restIfIdle();
   void run();
-  milliseconds hangLimit() const;
+  StallLimits hangLimits() const;
   void lookAtAll();
 
   std::mutex life_;   ///< one add or remove at a time

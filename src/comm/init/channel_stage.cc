@@ -56,7 +56,7 @@ GraphRules graphRules(ncclComm& comm) {
   const bool mix = comm.config.values.graphUsageMode == 2;
   GraphRules rules{
       .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
-  rules.marks = comm.identity.nRanks > 1 && comm.options.stallAfter > milliseconds(0);
+  rules.marks = comm.identity.nRanks > 1 && comm.options.stall.report > milliseconds(0);
   if (comm.membership.family) rules.shared = comm.membership.family->order();
   return rules;
 }
@@ -114,7 +114,7 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
     family->connections()->alsoDrivenBy(parts.progress.get());
   }
   if (comm.identity.nRanks > 1) {
-    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.options.stallAfter));
+    ASSIGN(parts.stalls, StallProbe::create(stallSubject(comm), comm.options.stall));
   }
   return {};
 }

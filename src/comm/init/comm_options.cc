@@ -10,7 +10,7 @@ namespace tutti::comm {
 CommOptions optionsFrom(const CommSettings& settings) {
   return {.timeout = settings.bootstrap.timeout,
           .peerTimeout = settings.bootstrap.peerTimeout,
-          .stallAfter = settings.stallAfter,
+          .stall = settings.stall,
           .reportAfter = settings.reportAfter,
           .allowRanksOfOneDevice = settings.allowRanksOfOneDevice,
           .checkPointers = settings.checkPointers,

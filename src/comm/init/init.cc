@@ -123,7 +123,7 @@ void logCosts(const ncclComm& comm) {
 InitStall::Subject stallSubject(ncclComm& comm) {
   return {.who = describeComm(comm),
           .function = comm.identity.function,
-          .limit = comm.options.stallAfter,
+          .limits = comm.options.stall,
           .describe = [&comm](int rank) {
             const bootstrap::Bootstrap* joined = joinedBootstrap(comm);
             return joined != nullptr ? joined->describe(rank) : fmt::format("rank {}", rank);

@@ -133,7 +133,7 @@ CommSettings commSettingsFrom(const Params& params) {
   const auto sharedSlots = static_cast<std::uint32_t>(params.transports.netSharedSlots);
   runtime.netSharedSlots = params.transports.netSharedBuffers == 0 ? 0 : std::bit_floor(sharedSlots);
   runtime.netSharedComms = params.transports.netSharedComms;
-  runtime.stallAfter = std::chrono::seconds(params.misc.stallSec);
+  runtime.stall = {std::chrono::seconds(params.misc.stallSec), std::chrono::seconds(params.misc.stallAlarmSec)};
   runtime.reportAfter = std::chrono::seconds(params.misc.splitReportSec);
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);

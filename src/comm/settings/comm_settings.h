@@ -8,6 +8,7 @@
 #include "bootstrap/settings.h"
 #include "comm/settings/affinity_settings.h"
 #include "comm/settings/network_settings.h"
+#include "comm/settings/stall_limits.h"
 #include "comm/settings/topology_settings.h"
 #include "comm/settings/tuning_settings.h"
 #include "nccl.h"
@@ -52,7 +53,7 @@ struct CommSettings {
   std::uint32_t netMessageMb = 4096;  ///< what buffers for messages over a network may take, see networkMeshSlots()
   bool netSharedComms = false;        ///< connections for messages share network connections
   std::uint32_t netSharedSlots = 0;   ///< slots that connections for messages over a network share; 0: each has its own
-  milliseconds stallAfter{0};         ///< without progress for so long, an operation is reported; 0: never
+  StallLimits stall;                  ///< of operations and of stages of an init
   milliseconds reportAfter{0};        ///< a call of all ranks that waits so long names who has not come; 0: never
   std::string launchShape;            ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                ///< 0: not set

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
+#include "comm/settings/stall_limits.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/membership.h"
 #include "device/conn_view.h"
@@ -90,7 +91,7 @@ struct CommIdentity {
 struct CommOptions {
   milliseconds timeout{0};      ///< for word of peers, and for kernels that only they hold up
   milliseconds peerTimeout{0};  ///< silence that counts as death
-  milliseconds stallAfter{0};   ///< without progress before an operation is reported; 0: for ever
+  StallLimits stall;            ///< of operations and of stages of its init
   milliseconds reportAfter{0};  ///< in a call of all ranks before those who have not come are named; 0: for ever
   bool allowRanksOfOneDevice = true;
   bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace tutti::comm {
 namespace {
 
@@ -12,7 +15,7 @@ Time at(int ms) {
 }
 
 TEST(StallClock, AsksForNothingAsLongAsOperationsEndInTime) {
-  StallClock clock(milliseconds(5000));
+  StallClock clock({milliseconds(5000)});
   for (int ms = 0; ms < 100'000; ms += 250) {
     clock.follow(at(ms), ms % 4750 != 0);
     EXPECT_FALSE(clock.due(at(ms))) << ms;
@@ -21,7 +24,7 @@ TEST(StallClock, AsksForNothingAsLongAsOperationsEndInTime) {
 }
 
 TEST(StallClock, SaysOnceThatNothingMoves) {
-  StallClock clock(milliseconds(5000));
+  StallClock clock({milliseconds(5000)});
   int reports = 0;
   for (int ms = 0; ms < 60'000; ms += 250) {
     clock.follow(at(ms), true);
@@ -29,15 +32,58 @@ TEST(StallClock, SaysOnceThatNothingMoves) {
     if (!clock.stalled(at(ms))) continue;
     EXPECT_GE(ms, 6000) << "unmoved for a second at least";
     EXPECT_LE(ms, 6500);
-    clock.report();
+    clock.report(at(ms));
     ++reports;
   }
   EXPECT_EQ(reports, 1);
   EXPECT_EQ(clock.age(at(60'000)), milliseconds(60'000));
 }
 
+TEST(StallClock, SaysItAgainToEverybodyWhenItHasLastedForLong) {
+  StallClock clock({milliseconds(5000), milliseconds(30'000)});
+  std::vector<std::pair<int, bool>> reports;
+  for (int ms = 0; ms < 200'000; ms += 250) {
+    clock.follow(at(ms), true);
+    if (clock.due(at(ms))) clock.read(at(ms), 42);
+    if (!clock.stalled(at(ms))) continue;
+    reports.emplace_back(ms, clock.alarms(at(ms)));
+    clock.report(at(ms));
+  }
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_LE(reports[0].first, 6500);
+  EXPECT_FALSE(reports[0].second);
+  EXPECT_EQ(reports[1], std::pair(30'000, true));
+}
+
+TEST(StallClock, SaysItOnceWhereEverybodyIsToldAtOnce) {
+  StallClock clock({milliseconds(5000), milliseconds(1000)});
+  int reports = 0;
+  for (int ms = 0; ms < 60'000; ms += 250) {
+    clock.follow(at(ms), true);
+    if (clock.due(at(ms))) clock.read(at(ms), 42);
+    if (!clock.stalled(at(ms))) continue;
+    EXPECT_TRUE(clock.alarms(at(ms)));
+    clock.report(at(ms));
+    ++reports;
+  }
+  EXPECT_EQ(reports, 1);
+}
+
+TEST(StallClock, AlarmsAnewAfterTheOperationHasMoved) {
+  StallClock clock({milliseconds(1000), milliseconds(10'000)});
+  int alarms = 0;
+  for (int ms = 0; ms < 60'000; ms += 250) {
+    clock.follow(at(ms), true);
+    if (clock.due(at(ms))) clock.read(at(ms), ms < 30'000 ? 1 : 2);
+    if (!clock.stalled(at(ms))) continue;
+    if (clock.alarms(at(ms))) ++alarms;
+    clock.report(at(ms));
+  }
+  EXPECT_EQ(alarms, 2);
+}
+
 TEST(StallClock, WhatMovesIsNoStall) {
-  StallClock clock(milliseconds(2000));
+  StallClock clock({milliseconds(2000)});
   std::uint64_t counter = 0;
   for (int ms = 0; ms < 60'000; ms += 250) {
     clock.follow(at(ms), true);
@@ -48,14 +94,14 @@ TEST(StallClock, WhatMovesIsNoStall) {
 }
 
 TEST(StallClock, IsReadyForTheNextStallAfterTheOperationHasMoved) {
-  StallClock clock(milliseconds(1000));
+  StallClock clock({milliseconds(1000)});
   const auto run = [&](int from, int to, std::uint64_t fingerprint) {
     int reports = 0;
     for (int ms = from; ms < to; ms += 250) {
       clock.follow(at(ms), true);
       if (clock.due(at(ms))) clock.read(at(ms), fingerprint);
       if (!clock.stalled(at(ms))) continue;
-      clock.report();
+      clock.report(at(ms));
       ++reports;
     }
     return reports;
@@ -67,7 +113,7 @@ TEST(StallClock, IsReadyForTheNextStallAfterTheOperationHasMoved) {
 }
 
 TEST(StallClock, KnowsWhenSomethingMovedLast) {
-  StallClock clock(milliseconds(0));
+  StallClock clock({milliseconds(0)});
   clock.follow(at(0), true);
   clock.read(at(0), 1);
   clock.read(at(500), 1);
@@ -78,7 +124,7 @@ TEST(StallClock, KnowsWhenSomethingMovedLast) {
 }
 
 TEST(StallClock, WhatMovesElsewhereGivesItTimeAgain) {
-  StallClock clock(milliseconds(2000));
+  StallClock clock({milliseconds(2000)});
   for (int ms = 0; ms < 60'000; ms += 250) {
     clock.follow(at(ms), true);
     if (clock.due(at(ms))) clock.read(at(ms), 42);
@@ -89,13 +135,27 @@ TEST(StallClock, WhatMovesElsewhereGivesItTimeAgain) {
 }
 
 TEST(StallClock, IsOffWithoutALimit) {
-  StallClock clock(milliseconds(0));
+  StallClock clock({milliseconds(0), milliseconds(300'000)});
   for (int ms = 0; ms < 1'000'000; ms += 1000) {
     clock.follow(at(ms), true);
     EXPECT_FALSE(clock.due(at(ms)));
     clock.read(at(ms), 7);  // somebody asks
     EXPECT_FALSE(clock.stalled(at(ms)));
+    EXPECT_FALSE(clock.alarms(at(ms)));
   }
+}
+
+TEST(StallLimits, TheShorterOfTwoIsTheOneThatIsSet) {
+  const StallLimits none;
+  const StallLimits some{milliseconds(5), milliseconds(50)};
+  const StallLimits mixed = some.shorterOf({milliseconds(9), milliseconds(20)});
+  EXPECT_EQ(mixed.report, milliseconds(5));
+  EXPECT_EQ(mixed.alarm, milliseconds(20));
+  for (const StallLimits& one : {none.shorterOf(some), some.shorterOf(none)}) {
+    EXPECT_EQ(one.report, milliseconds(5));
+    EXPECT_EQ(one.alarm, milliseconds(50));
+  }
+  EXPECT_FALSE(none.shorterOf(none).reports(milliseconds(1'000'000)));
 }
 
 }  // namespace
