@@ -90,9 +90,9 @@ def contents(build, places):
     """The files of the package: the path in the wheel, and the file."""
     libraries, python = places["libdir"], places["libdir"] / "tutti/python"
     files = {}
-    for name in ("libnccl.so.2", "libtutti-kernels-host.so"):
-        files[f"tutti/lib/{name}"] = libraries / name
-    files["tutti/lib/libnccl-tuner-csv.so"] = build / "examples/libnccl-tuner-csv.so"
+    for name in ("libnccl.so.2", "libtutti-kernels-host.so", "libnccl-tuner-csv.so"):
+        folders = (libraries, libraries / "tutti", build / "examples")
+        files[f"tutti/lib/{name}"] = next(folder / name for folder in folders if (folder / name).exists())
     for path in (libraries / "tutti/softgpu").glob("*.so.*"):
         files[f"tutti/lib/softgpu/{path.name}"] = path
     for path in places["bindir"].iterdir():
