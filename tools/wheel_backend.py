@@ -100,7 +100,8 @@ def contents(build, places):
         if program.startswith(b"\x7fELF") and b"libnccl.so.2\0" in program:
             run("patchelf", "--set-rpath", RUN_PATH, path)
         files[f"tutti/bin/{path.name}"] = path
-    files["tutti/bin/tutti-tune"] = SOURCE / "tools/tutti-tune"
+    tune = places["bindir"] / "tutti-tune"
+    tune.write_text((SOURCE / "tools/tutti-tune").read_text().replace("@PLUGINS_FROM_BIN@", "../lib"))
     for path in places["includedir"].glob("*.h"):
         files[f"tutti/include/{path.name}"] = path
     for path in python.rglob("*"):
