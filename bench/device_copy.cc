@@ -47,11 +47,11 @@ int run(int argc, char** argv) {
   std::size_t largest = std::size_t{1} << 30;
   int iterations = 20;
   std::string json;
-  CLI::App app{"device_copy_perf: copies within one device"};
+  CLI::App app{"device_copy_perf: time copies within one device", "device_copy_perf"};
   app.add_option("-b,--minbytes", smallest, "smallest size")->transform(CLI::AsSizeValue(false));
   app.add_option("-e,--maxbytes", largest, "largest size")->transform(CLI::AsSizeValue(false));
   app.add_option("-n,--iters", iterations, "copies per timing")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--json", json, "write results as JSON to this file");
+  app.add_option("--json", json, "write results as JSON to this file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
 
   Buffers buffers;

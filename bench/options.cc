@@ -36,30 +36,34 @@ bool parseBytes(const std::string& text, std::size_t* bytes) {
 namespace {
 
 CLI::Option* addBytes(CLI::App& app, const char* names, std::size_t* target, const char* help) {
-  return app.add_option_function<std::string>(
-      names,
-      [target, names](const std::string& text) {
-        if (!parseBytes(text, target))
-          throw CLI::ValidationError(names, "'" + text + "' is not a size such as 8, 64K, 1M or 1G");
-      },
-      help);
+  return app
+      .add_option_function<std::string>(
+          names,
+          [target, names](const std::string& text) {
+            if (!parseBytes(text, target))
+              throw CLI::ValidationError(names, "'" + text + "' is not a size such as 8, 64K, 1M or 1G");
+          },
+          help)
+      ->type_name("SIZE");
 }
 
 void addSelections(CLI::App& app, Options* o) {
   app.add_option_function<std::string>(
-      "-d,--datatype",
-      [o](const std::string& name) {
-        if (!parseTypes(name, &o->types))
-          throw CLI::ValidationError("-d", "'" + name + "' is no data type (try float, or all)");
-      },
-      "data type, or all");
+         "-d,--datatype",
+         [o](const std::string& name) {
+           if (!parseTypes(name, &o->types))
+             throw CLI::ValidationError("-d", "'" + name + "' is no data type (try float, or all)");
+         },
+         "data type, or all")
+      ->type_name("TYPE");
   app.add_option_function<std::string>(
-      "-o,--op",
-      [o](const std::string& name) {
-        if (!parseOps(name, &o->ops))
-          throw CLI::ValidationError("-o", "'" + name + "' is no reduction (sum prod max min avg all)");
-      },
-      "reduction: sum prod max min avg all");
+         "-o,--op",
+         [o](const std::string& name) {
+           if (!parseOps(name, &o->ops))
+             throw CLI::ValidationError("-o", "'" + name + "' is no reduction (sum prod max min avg all)");
+         },
+         "reduction: sum prod max min avg all")
+      ->type_name("OPERATION");
 }
 
 }  // namespace
@@ -85,7 +89,8 @@ bool parseOptions(int argc, char** argv, const char* program, Options* o, int* e
   app.add_flag("-z,--blocking", o->blockingCalls, "wait for each call before the next");
   app.add_flag("--fresh", o->fresh,
                "the device writes the input (zeros) before each timed call, as programs do; the time is of both");
-  app.add_option("--json", o->jsonFile, "write results as JSON to this file (- for standard output)");
+  app.add_option("--json", o->jsonFile, "write results as JSON to this file (- for standard output)")
+      ->type_name("FILE");
   addSelections(app, o);
   try {
     app.parse(argc, argv);

@@ -24,6 +24,17 @@ class _AfterTorch:
         return spec
 
 
+class _AroundThis:
+    """Finds tutti where this folder is a part of it, as a wheel has it, for Pythons that have no tutti of their own."""
+
+    def find_spec(self, name, path=None, target=None):
+        package = os.path.dirname(_HERE)
+        if name != "tutti" or os.path.basename(package) != name:
+            return None
+        return importlib.util.spec_from_file_location(name, os.path.join(package, "__init__.py"),
+                                                      submodule_search_locations=[package])
+
+
 def _run_the_next(here):
     """A sitecustomize of the system's or the program's, which this one hides."""
     others = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
@@ -32,5 +43,7 @@ def _run_the_next(here):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+_HERE = os.path.dirname(os.path.abspath(__file__))
 sys.meta_path.insert(0, _AfterTorch())
-_run_the_next(os.path.dirname(os.path.abspath(__file__)))
+sys.meta_path.append(_AroundThis())
+_run_the_next(_HERE)

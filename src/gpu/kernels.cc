@@ -1,6 +1,7 @@
 #include "gpu/kernels.h"
 
 #include <filesystem>
+#include <system_error>
 
 #include "base/dl.h"
 #include "base/log.h"
@@ -32,10 +33,19 @@ std::string kernelOf(std::string_view family, std::string_view op) {
 
 std::string besideThisLibrary() {
   const std::string own = libraryPathOf(reinterpret_cast<const void*>(&besideThisLibrary));
-  return (std::filesystem::path(own).parent_path() / kHostModule).string();
+  return hostModuleIn(std::filesystem::path(own).parent_path());
 }
 
 }  // namespace
+
+std::string hostModuleIn(const std::filesystem::path& folder) {
+  const std::filesystem::path installed = folder / "tutti" / kHostModule;
+  std::error_code none;
+  if (!std::filesystem::exists(folder / kHostModule, none) && std::filesystem::exists(installed, none)) {
+    return installed.string();
+  }
+  return (folder / kHostModule).string();
+}
 
 void detail::ModuleTraits::close(Type held) {
   giveBack(held, &Driver::cuModuleUnload, "cuModuleUnload");
@@ -103,7 +113,7 @@ Result<CUmodule> KernelSet::loadHostModule() {
   if (!object.valid()) {
     return fail(ncclSystemError,
                 "The software GPU needs tutti's kernels for the host, and {} cannot be loaded: {}. Keep {} beside "
-                "libnccl.so.2, or set TUTTI_KERNELS_PATH to its path",
+                "libnccl.so.2 or in the folder tutti there, or set TUTTI_KERNELS_PATH to its path",
                 path, why, kHostModule);
   }
   const auto kernels = object.function<const simt::HostKernelTable* (*)()>("tuttiHostKernels");

@@ -1,6 +1,7 @@
 // The library's kernels on one device, loaded when first asked for.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,8 +21,12 @@ struct ModuleTraits : DeviceTraits<CUmodule> {
 };
 }  // namespace detail
 
+/// Where the software GPU's kernels are for a libnccl.so.2 in `folder`: beside it, as in the build tree, or, where they
+/// are not, in the folder `tutti` there, as `meson install` puts them, out of the loader's path. Any thread.
+std::string hostModuleIn(const std::filesystem::path& folder);
+
 /// Kernels of one device: from the fatbins inside the library, or, on the software GPU, from libtutti-kernels-host.so
-/// beside it. The device must outlive it. Thread-safe.
+/// beside it (hostModuleIn). The device must outlive it. Thread-safe.
 class KernelSet {
  public:
   /// Loads nothing yet. `hostModulePath` (TUTTI_KERNELS_PATH) overrides where the software GPU's kernels are found.

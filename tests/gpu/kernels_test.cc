@@ -1,9 +1,12 @@
 #include "gpu/kernels.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <semaphore>
 #include <string>
@@ -135,6 +138,20 @@ TEST(KernelSet, WithoutAPathLooksBesideItself) {
   FakeDriver fake;
   expectLog("/libtutti-kernels-host.so cannot be loaded");
   EXPECT_EQ(getHostKernel(fake, "", takeKernels).code(), ncclSystemError);
+}
+
+TEST(KernelSet, AnInstalledModuleLiesInTheFolderTutti) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("tutti-kernels-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "tutti");
+  const std::string beside = folder / "libtutti-kernels-host.so";
+  const std::string installed = folder / "tutti/libtutti-kernels-host.so";
+  EXPECT_EQ(gpu::hostModuleIn(folder), beside) << "the path that errors name where there is none";
+  std::ofstream(installed) << "kernels";
+  EXPECT_EQ(gpu::hostModuleIn(folder), installed);
+  std::ofstream(beside) << "kernels";
+  EXPECT_EQ(gpu::hostModuleIn(folder), beside);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(KernelSet, OtherLibraryIsNoKernelModule) {

@@ -18,7 +18,8 @@ const CLI::App* addRas(CLI::App& app, tutti::RasQuestion& question) {
   ras->add_flag("-v,--verbose", question.verbose, "more of the ranks that differ from others");
   // The one-letter form of --help is the host's here, as with ncclras.
   ras->set_help_flag("--help", "print this help message and exit");
-  ras->add_option("-h,--host", question.host, "where the job runs (default: as NCCL_RAS_ADDR says, localhost)");
+  ras->add_option("-h,--host", question.host, "where the job runs (default: as NCCL_RAS_ADDR says, localhost)")
+      ->type_name("HOST");
   ras->add_option("-p,--port", question.port, "port (default: as NCCL_RAS_ADDR says, 28028)")
       ->check(CLI::Range(1, 65535));
   ras->add_option("-t,--timeout", question.timeout, "seconds for all processes to answer; 0: no limit")
@@ -30,10 +31,12 @@ const CLI::App* addRas(CLI::App& app, tutti::RasQuestion& question) {
 
 CLI::App* addTrace(CLI::App& app, tutti::tool::TraceCommand& command) {
   CLI::App* const trace = app.add_subcommand("trace", "tell what traces (TUTTI_TRACE) of a job's processes show");
-  trace->add_option("files", command.files, "the files of all ranks")->required();
-  trace->add_option("-o,--output", command.output, "write a file for the Perfetto UI (https://ui.perfetto.dev)");
+  trace->add_option("files", command.files, "the files of all ranks")->required()->type_name("FILE");
+  trace->add_option("-o,--output", command.output, "write a file for the Perfetto UI (https://ui.perfetto.dev)")
+      ->type_name("FILE");
   trace->add_flag("--summary", command.summary, "say in words where the time went (so without other options)");
-  trace->add_option("--svg", command.operation, "draw one collective, as 17 or AllReduce:17, to standard output");
+  trace->add_option("--svg", command.operation, "draw one collective, as 17 or AllReduce:17, to standard output")
+      ->type_name("OPERATION");
   return trace;
 }
 

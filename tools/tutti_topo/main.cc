@@ -21,6 +21,7 @@ Examples:
   tutti-topo validate machine.xml graphs.xml        does the machine carry these graphs?
 
 A machine is a topology file, as NCCL_TOPO_DUMP_FILE writes it, or "live": the one that the tool runs on.
+
 Exit status: 0 done, 1 validate found something wrong, 2 a wrong command line, file or choice.)";
 
 /// What the command line says.
