@@ -12,7 +12,6 @@
 #include "device/collectives/run_tree.h"
 #include "device/collectives/sendrecv.h"
 #include "device/prims/block.h"
-#include "device/prims/marks.h"
 #include "device/prims/prims.h"
 #include "device/prims/stamp.h"
 

@@ -1,4 +1,5 @@
-// When the channels of a kernel work, written for those who want to know: profilers and traces. Nobody waits for it.
+// What kernels write for those who want to know: how far they have come, for reports of stalls, and when their channels
+// work, for profilers and traces. Nobody waits for it.
 #pragma once
 
 #include "device/prims/prims_common.h"
@@ -6,6 +7,18 @@
 #include "device/work.h"
 
 namespace tutti::device {
+
+/// A block of the kernel begins.
+TUTTI_DEVICE void markBegin(simt::Thread t, const KernelArgs& args) {
+  if (args.marks == nullptr || t.block() != 0 || t.index() != 0) return;
+  t.storeRelaxedSys(&args.marks->begun, args.number);
+}
+
+/// The block, which is `channel`, is about to end.
+TUTTI_DEVICE void markEnd(simt::Thread t, const KernelArgs& args, unsigned channel) {
+  if (args.marks == nullptr || t.index() != 0) return;
+  t.storeRelaxedSys(&args.marks->ended[channel], args.number);
+}
 
 /// Writes when the block's work `i` begins or ends, where somebody wants to know.
 TUTTI_DEVICE void stampBegin(simt::Thread t, const KernelArgs& args, unsigned i) {
