@@ -17,6 +17,9 @@ import unittest
 import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(SOURCE / "tests/support"))
+import readme  # noqa: E402
+
 SKIPPED = 77
 NOT_TO_BE_HAD = 3  # of tools/wheel
 BUILD, VERSION, CUDA_HEADERS = sys.argv[1:4]
@@ -125,15 +128,12 @@ class Wheel(unittest.TestCase):
         self.assertNotIn(str(HERE.package), HERE.run("ldconfig", "-p"))
 
     def test_the_readmes_program_compiles_and_runs(self):
-        readme = (SOURCE / "README.md").read_text()
-        source = readme.partition("## A first program")[2].partition("```cpp\n")[2].partition("```")[0]
-        (HERE.folder / "first.cc").write_text(source)
+        (HERE.folder / "first.cc").write_text(readme.first_program())
         include, library = HERE.run("python", "-c", "import tutti; print(tutti.include(), tutti.library())").split()
         HERE.run("g++", "-std=c++20", "first.cc", "-o", "first", f"-I{include}", "-isystem", CUDA_HEADERS,
                  f"-L{os.path.dirname(library)}", "-lnccl", f"-L{HERE.run('softgpu-run', '--libdir').strip()}",
                  "-l:libcudart.so.13")
-        said = HERE.run("softgpu-run", "-n", "4", "--nccl", "./first")
-        self.assertEqual(sorted(said.splitlines()), [f"device {device}: 4" for device in range(4)])
+        self.assertEqual(HERE.run("softgpu-run", "-n", "4", "--nccl", "./first"), readme.SAYS)
 
     def test_pythons_of_other_environments_have_tutti_under_softgpu_run(self):
         program = "import sitecustomize, tutti.launch; print(sitecustomize.__file__); print(tutti.launch.__file__)"
