@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A rank is killed, strangers knock: the others learn who and go on or leave within bounds."""
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -180,6 +181,20 @@ def job_goes_on(survivors, replacement):
         close(replacement)
 
 
+def connections_at(port):
+    """How many clients the process has that listens there."""
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(local.endswith(f":{port:04X}") and state == "01" for _, local, _, state, *_ in rows)
+
+
+def wait_until_they_have_come(port, ranks):
+    """To rank 0: who comes after its end is told nothing, and goes on looking for it until time is up."""
+    deadline = time.monotonic() + BOUND_SECONDS
+    while connections_at(port) < ranks:
+        check(time.monotonic() < deadline, f"{connections_at(port)} of {ranks} ranks have come to rank 0")
+        time.sleep(0.01)
+
+
 def die_during_init(victim, microseconds):
     """Ranks wait in init for the victim, which is killed so long after its own call. Returns what became of the job."""
     port = free_port()
@@ -189,7 +204,9 @@ def die_during_init(victim, microseconds):
     try:
         for process in processes.values():
             process.wait_for("started")
-        time.sleep(0.4)  # until they have reached rank 0, which nobody can be told of who comes after its end
+        if victim != 0:
+            wait_until_they_have_come(port, len(processes))
+        time.sleep(0.1)
         doomed = Process(4, [SURVIVOR, victim, 4, microseconds], NCCL_COMM_ID=f"127.0.0.1:{port}")
         processes[victim] = doomed
         check(doomed.wait(BOUND_SECONDS) == -signal.SIGKILL, f"rank {victim} was not killed:\n{doomed.output()}")
