@@ -192,5 +192,37 @@ TEST(RasTrouble, WhoLeavesTellsSomebodyWhoHearsIt) {
   EXPECT_TRUE(becomes(stays, [](const nlohmann::json& report) { return inState(report, "left") == 1; }));
 }
 
+TEST(RasTrouble, WhoLeavesCallsAgainWhereAConnectionEndsUnheard) {
+  FakeProcess a(0, 10);
+  FakeProcess b(1, 10);
+  const ProcessThatHearsNobody deaf;
+  const bool aIsFirst = a.self.facts.address.port() < b.self.facts.address.port();
+  FakeProcess& stays = aIsFirst ? a : b;
+  FakeProcess& leaves = aIsFirst ? b : a;
+  Client monitor(leaves.client);
+  monitor.say("MONITOR all\n");
+  EXPECT_THAT(monitor.hearUntil("OK\n"), HasSubstr("OK\n"));
+  // It watches the one that hears nobody, and has one connection to the one that stays: a test's, which ends unheard.
+  leaves.service->add({deaf.self, stays.self});
+  PeerLink link(leaves.self.facts.address, leaves.self.key);
+  const Member* const introduced = &stays.self;
+  link.send(Message::Intro, encodeTable(std::span(&introduced, 1), leaves.self.key));
+  std::thread unheard([&] {
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!deadline.expired() && !link.ended()) {
+      link.advance();
+      for (const bootstrap::Frame& frame : link.frames()) {
+        if (static_cast<Message>(frame.header.op) == Message::Goodbye) link.close("a test");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const std::string introducedText = "PEER_CONNECTED: Process " + std::to_string(stays.self.facts.pid);
+  EXPECT_THAT(monitor.hearUntil(introducedText), HasSubstr(introducedText));
+  leaves.service->stop(Deadline::in(std::chrono::seconds(20)));
+  unheard.join();
+  EXPECT_TRUE(becomes(stays, [](const nlohmann::json& report) { return inState(report, "left") == 1; }));
+}
+
 }  // namespace
 }  // namespace tutti::ras::test

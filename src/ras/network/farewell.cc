@@ -17,7 +17,6 @@ void Farewell::tell(Peer& peer) {
   }
   peer.link.send(Message::Goodbye, encodeTable(gone, peer.link.key()));
   pending_.insert(peer.name);
-  tried_.insert(peer.process);
   links_.settle(peer);
 }
 
@@ -34,7 +33,7 @@ void Farewell::tend() {
   done_ = true;
   if (staysSomebody_ || tried_.size() >= kTries) return;
   for (const Member* const member : members_.successors()) {
-    if (tried_.contains(member->facts.id)) continue;
+    if (!tried_.insert(member->facts.id).second) continue;
     Peer& peer = links_.add(PeerLink(member->facts.address, member->key), Role::Watch, member->facts.id);
     const Member* const self = &members_.self();
     peer.link.send(Message::Intro, encodeTable(std::span(&self, 1), member->key));

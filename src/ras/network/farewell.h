@@ -9,8 +9,8 @@
 namespace tutti::ras {
 
 /// Says goodbye on all connections. A peer that stays says that it has heard it; a connection that ends without that
-/// may have ended before the goodbye was read, or its peer is about to end as well. Then somebody else is told: who
-/// leaves last finds nobody any more. Not thread-safe.
+/// may have ended before the goodbye was read, or its peer is about to end as well. Then one after the other is told on
+/// a connection of its own, also whom such a connection led to: who leaves last finds nobody any more. Not thread-safe.
 class Farewell {
  public:
   /// Both outlive this.
@@ -34,7 +34,7 @@ class Farewell {
   bool begun_ = false;
   bool done_ = false;
   std::set<std::uint64_t> pending_;
-  std::set<ProcessId> tried_;
+  std::set<ProcessId> tried_;  ///< on connections of their own
   bool staysSomebody_ = false;
 };
 
