@@ -13,11 +13,11 @@ SIZE = 4
 STOPPED = 2
 
 
-def start(**env):
+def start(env_of):
+    """`env_of`: what a rank's environment has beside what all have."""
     port = free_port()
-    env = {"NCCL_DEBUG": "WARN"} | env
-    return [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}",
-                    NCCL_ALGO="Ring", NCCL_PROTO="Simple", TUTTI_PEER_TIMEOUT_MS=600000, **env) for r in range(SIZE)]
+    return [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}", NCCL_ALGO="Ring", NCCL_PROTO="Simple",
+                    TUTTI_PEER_TIMEOUT_MS=600000, TUTTI_STALL_SEC=1, **env_of(r)) for r in range(SIZE)]
 
 
 def pid_of(process):
@@ -30,7 +30,7 @@ def ask(pid):
 
 
 def stopped_process_is_named_and_everything_goes_on_after_it():
-    ranks = start(TUTTI_STALL_SEC=1)
+    ranks = start(lambda _: {"NCCL_DEBUG": "WARN"})
     try:
         for process in ranks:
             process.wait_for("reduced 4")
@@ -59,10 +59,7 @@ def stopped_process_is_named_and_everything_goes_on_after_it():
 
 def who_asks_for_nothing_hears_of_a_stall_that_lasts():
     """The time is short for rank 0 alone; the others report at once, to nobody."""
-    port = free_port()
-    ranks = [Process(SIZE, [SURVIVOR, r, SIZE], NCCL_COMM_ID=f"127.0.0.1:{port}", NCCL_DEBUG="", NCCL_ALGO="Ring",
-                     NCCL_PROTO="Simple", TUTTI_PEER_TIMEOUT_MS=600000, TUTTI_STALL_SEC=1,
-                     **({"TUTTI_STALL_ALARM_SEC": 4} if r == 0 else {})) for r in range(SIZE)]
+    ranks = start(lambda rank: {"NCCL_DEBUG": ""} | ({"TUTTI_STALL_ALARM_SEC": 4} if rank == 0 else {}))
     try:
         for process in ranks:
             process.wait_for("reduced 4")
