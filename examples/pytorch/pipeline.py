@@ -10,7 +10,6 @@ rounding.
 """
 import argparse
 import os
-import pathlib
 import sys
 import time
 
@@ -18,8 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent))
-from digits import BAR, BATCH, HELD_BACK, digits  # noqa: E402
+from digits import BAR, BATCH, HELD_BACK, digits
 
 WIDTH = 48  # numbers for each image between two stages
 SMALL = 16  # images of a small batch
