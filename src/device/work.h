@@ -103,8 +103,8 @@ static_assert(sizeof(P2pWork) == 48);
 
 /// How far a communicator's kernels, which run one after the other, have come. In host memory.
 struct alignas(64) KernelMarks {
-  std::uint64_t begun;  ///< number of the latest kernel that has begun …
-  std::uint64_t reserved[7];
+  std::uint64_t begun;                ///< number of the latest kernel that has begun …
+  std::uint64_t unused[7];            ///< each kernel writes `begun` from one block, `ended` from all
   std::uint64_t ended[kMaxChannels];  ///< … and, by channel, of the latest one that has ended there
 };
 

@@ -38,7 +38,7 @@ class Probe final : public StallProbe {
   bool suspects(Time now) const override { return clock_.suspects(now); }
   bool still() const override { return stalled_ || clock_.reported(); }
   RankState standing(Time now) const override { return state(now); }
-  void heed(const CircleNews& news) override;
+  void heed(const CircleNews& news, Time now) override;
 
  private:
   static constexpr milliseconds kBetweenWords{1000};

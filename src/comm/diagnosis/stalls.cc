@@ -127,14 +127,14 @@ bool Probe::mayBeCircle(Time now) const {
   return stalled_ && circle_.several && !circle_.closed && now - *stillSince_ < kCirclePatience;
 }
 
-void Probe::heed(const CircleNews& news) {
+void Probe::heed(const CircleNews& news, Time now) {
   if (!still()) return;
   circle_.several = news.several;
   // What was found stays true as long as nothing moves, whether or not others go on saying their part.
   if (news.text.empty() || (circle_.closed && !news.closed)) return;
   circle_.text = news.text;
   circle_.closed = news.closed;
-  if (circle_.closed && clock_.reported() && !circleTold_) tellCircle(SteadyClock::now());
+  if (circle_.closed && clock_.reported() && !circleTold_) tellCircle(now);
 }
 
 void Probe::read(Time now) {

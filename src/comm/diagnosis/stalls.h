@@ -86,7 +86,7 @@ class StallProbe {
   /// What it would say of itself.
   virtual RankState standing(SteadyClock::time_point now) const = 0;
   /// After each tick: a report tells it, a circle also where the report was made before it was found.
-  virtual void heed(const CircleNews& news) = 0;
+  virtual void heed(const CircleNews& news, SteadyClock::time_point now) = 0;
 };
 
 }  // namespace tutti::comm

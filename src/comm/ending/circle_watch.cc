@@ -156,7 +156,8 @@ void CircleWatch::tick(std::span<ncclComm* const> comms, Time now) {
     const CirclePath path = followCircle(all, i, now);
     looked[i]->parts.stalls->heed({.several = severalOnDevice(*looked[i]) || !all[i].words.empty(),
                                    .closed = path.closed,
-                                   .text = describeCircle(all[i], path, kTextRoom)});
+                                   .text = describeCircle(all[i], path, kTextRoom)},
+                                  now);
   }
 }
 
