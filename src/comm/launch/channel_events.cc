@@ -15,6 +15,8 @@ namespace {
 /// so looking often gains little, and takes time from what the processors are there for.
 constexpr std::chrono::microseconds kSoon{1000};
 constexpr std::chrono::microseconds kLate{4000};
+/// Looks without anything under way before it sleeps for good: to be woken costs who launches more than they do.
+constexpr int kIdleLooks = 8;
 
 }  // namespace
 
@@ -152,11 +154,11 @@ bool ChannelEvents::sleep(bool idle, std::chrono::microseconds most) {
 
 void ChannelEvents::run() {
   std::chrono::microseconds pause = kSoon;
-  bool idle = true;
-  while (sleep(idle, pause)) {
+  int idle = kIdleLooks;
+  while (sleep(idle >= kIdleLooks, pause)) {
     const std::lock_guard lock(mutex_);
     pause = lookAtAll() ? kSoon : std::min(pause * 2, kLate);
-    idle = underWay_.empty();
+    idle = underWay_.empty() ? idle + 1 : 0;
   }
 }
 

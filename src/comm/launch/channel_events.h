@@ -1,7 +1,7 @@
 // What profilers hear of the channels of kernels: the events KernelCh.
 //
 // Kernels write when each of their channels began and ended with an operation (device::Stamp); a thread looks at that
-// and tells. It runs from the first launch of which somebody wants to hear so, and sleeps while none is under way.
+// and tells. It runs from the first launch of which somebody wants to hear so, and sleeps soon after the last.
 #pragma once
 
 #include <chrono>
@@ -71,7 +71,7 @@ class ChannelEvents {
   void putAway(const std::shared_ptr<StampedLaunch>& launched);
   /// Returns at the end.
   void run();
-  /// Until there may be something to see; false: it is the end. `idle`: nothing is under way.
+  /// Until there may be something to see; false: it is the end. `idle`: nothing has been for a while.
   bool sleep(bool idle, std::chrono::microseconds most);
 
   const std::shared_ptr<StampPool> pool_;
