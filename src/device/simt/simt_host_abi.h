@@ -7,7 +7,7 @@
 
 namespace tutti::simt {
 
-inline constexpr std::uint32_t kHostAbiVersion = 3;
+inline constexpr std::uint32_t kHostAbiVersion = 4;
 
 struct HostThread;
 
@@ -27,6 +27,14 @@ struct HostOps {
   void (*pause)(HostThread* self, bool again);
   /// Stops the kernel with an error (cudaErrorLaunchFailure) that carries `message`. Does not return.
   void (*trap)(HostThread* self, const char* message);
+  /// Waits until all lanes of `mask` that have not exited have come with the same mask; the caller is one of them. Each
+  /// hands in `value`; values[i] becomes what lane i of the mask handed in, other words are left alone. Orders memory
+  /// among them as warpSync() does. Lanes that exit meanwhile are not waited for.
+  void (*exchange)(HostThread* self, std::uint32_t mask, std::uint64_t value, std::uint64_t values[32]);
+  /// Counts as arrived at barrier `id` like barrier(), and goes on.
+  void (*barrierArrive)(HostThread* self, std::uint32_t id, std::uint32_t nThreads);
+  /// barrier(), and returns how many of the threads that met there passed true.
+  std::uint32_t (*barrierCount)(HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
 };
 
 /// How far a fence or a release reaches.
@@ -51,25 +59,38 @@ struct HostMemory {
   void (*storeRelease)(void* to, const void* from, std::size_t bytes);
 };
 
+/// How a launch is cut into blocks and threads. The threads of a block and the blocks of a grid are numbered with x
+/// fastest.
+struct HostShape {
+  std::uint32_t block[3];
+  std::uint32_t grid[3];
+  std::uint32_t dynamicSharedBytes;
+};
+
 /// One CUDA thread of a running kernel. The software GPU fills it; device code reads it through simt::Thread.
 struct HostThread {
   const HostOps* ops;
   void* shared;              ///< the block's shared memory, 16-byte aligned, zeroed
-  std::uint32_t thread;      ///< threadIdx.x
-  std::uint32_t threads;     ///< blockDim.x
-  std::uint32_t block;       ///< blockIdx.x
-  std::uint32_t blocks;      ///< gridDim.x
+  std::uint32_t thread;      ///< number in the block: threadIdx.x where it has one dimension
+  std::uint32_t threads;     ///< of the block
+  std::uint32_t block;       ///< number in the grid: blockIdx.x where it has one dimension
+  std::uint32_t blocks;      ///< of the grid
   void* scheduler;           ///< the software GPU's own
   const HostMemory* memory;  ///< null: stores go straight to memory
+  const HostShape* shape;
+  void* variables;  ///< those of the kernel's module on this device; null if it has none
 };
 
-/// A kernel compiled for the host. Every kernel takes exactly one struct by value; `params` points at its copy.
+/// A kernel compiled for the host. `params` points at a copy of its parameters; tutti's own take one struct by value.
 struct HostKernel {
   const char* name;
   void (*entry)(HostThread* self, const void* params);
   std::uint32_t paramBytes;
   std::uint32_t staticSharedBytes;
   std::uint32_t maxThreads;
+  /// Runs all threads of a block, one after the other, on the caller's stack: of a kernel whose threads never wait for
+  /// one another and never trap. `self` is of no thread in particular. Null: each thread needs a fiber.
+  void (*wholeBlock)(HostThread* self, const void* params) = nullptr;
 };
 
 struct HostKernelTable {
