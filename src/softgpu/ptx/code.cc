@@ -1,0 +1,119 @@
+#include "softgpu/ptx/code.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SHA1.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <utility>
+
+#include "softgpu/ptx/code_cache.h"
+#include "softgpu/ptx/support/support.h"
+#include "softgpu/ptx/translate/unit.h"
+
+namespace tutti::softgpu::ptx {
+namespace {
+
+/// Counts up whenever the same text becomes other code: what is on disk is of no use then.
+constexpr int kTranslation = 1;
+
+template <class T>
+T need(llvm::Expected<T> value) {
+  if (!value) throw CodeError{"LLVM says: " + llvm::toString(value.takeError())};
+  return static_cast<T&&>(*value);
+}
+void need(llvm::Error error) {
+  if (error) throw CodeError{"LLVM says: " + llvm::toString(std::move(error))};
+}
+
+llvm::orc::JITTargetMachineBuilder targetBuilder() {
+  static const bool kReady = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  if (!kReady) throw CodeError{"LLVM knows no target for this processor"};
+  auto builder = need(llvm::orc::JITTargetMachineBuilder::detectHost());
+  // PTX says where a multiplication and a sum are one.
+  builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  return builder;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& target) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder passes(&target);
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(callGraph);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, callGraph, modules);
+  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+std::unique_ptr<llvm::MemoryBuffer> compileKernel(llvm::TargetMachine& target, const Program& program,
+                                                  const VariableLayout& layout, const KernelReach& reach,
+                                                  const Function& kernel) {
+  llvm::LLVMContext context;
+  const auto module = translate(program, layout, reach, kernel, context);
+  module->setDataLayout(target.createDataLayout());
+  module->setTargetTriple(target.getTargetTriple().str());
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(*module, &stream)) {
+    throw CodeError{"the translation of kernel " + kernel.name +
+                    " is wrong, which is a defect of the software GPU: " + problem};
+  }
+  optimize(*module, target);
+  llvm::orc::SimpleCompiler compiler(target);
+  return need(compiler(*module));
+}
+
+llvm::orc::SymbolMap supportSymbols(llvm::orc::LLJIT& jit) {
+  llvm::orc::SymbolMap symbols;
+  for (const SupportFunction& function : supportFunctions()) {
+    symbols[jit.mangleAndIntern(function.name)] = {llvm::orc::ExecutorAddr::fromPtr(function.address),
+                                                   llvm::JITSymbolFlags::Exported};
+  }
+  return symbols;
+}
+
+}  // namespace
+
+struct Code::Jit {
+  llvm::orc::JITTargetMachineBuilder builder = targetBuilder();
+  std::unique_ptr<llvm::TargetMachine> target = need(builder.createTargetMachine());
+  std::unique_ptr<llvm::orc::LLJIT> jit = need(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(builder).create());
+  int kernels = 0;
+};
+
+Code::Code(std::string key) : jit_(std::make_unique<Jit>()), key_(std::move(key)) {}
+
+Code::~Code() = default;
+
+KernelCode Code::compile(const Program& program, const VariableLayout& layout, const KernelReach& reach,
+                         const Function& kernel) {
+  llvm::TargetMachine& target = *jit_->target;
+  const std::string name = key_ + kernel.name + "\n" + std::to_string(kTranslation) + LLVM_VERSION_STRING +
+                           target.getTargetCPU().str() + target.getTargetFeatureString().str();
+  const CodeCache cache;
+  std::unique_ptr<llvm::MemoryBuffer> object = cache.find(name);
+  if (object == nullptr) {
+    object = compileKernel(target, program, layout, reach, kernel);
+    cache.keep(name, *object);
+  }
+  llvm::orc::LLJIT& jit = *jit_->jit;
+  llvm::orc::JITDylib& library = need(jit.createJITDylib("kernel" + std::to_string(jit_->kernels++)));
+  need(library.define(llvm::orc::absoluteSymbols(supportSymbols(jit))));
+  need(jit.addObjectFile(library, std::move(object)));
+  KernelCode code;
+  code.thread = need(jit.lookup(library, kThreadEntry)).toPtr<decltype(code.thread)>();
+  if (!reach.waits) code.block = need(jit.lookup(library, kBlockEntry)).toPtr<decltype(code.block)>();
+  return code;
+}
+
+}  // namespace tutti::softgpu::ptx

@@ -1,0 +1,44 @@
+// Machine code of kernels: made by LLVM, kept on disk.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/simt/simt_host_abi.h"
+#include "softgpu/ptx/text/program.h"
+#include "softgpu/ptx/translate/layout.h"
+#include "softgpu/ptx/translate/reach.h"
+
+namespace tutti::softgpu::ptx {
+
+/// What cannot be made, in a sentence.
+struct CodeError {
+  std::string what;
+};
+
+/// Addresses of a kernel's functions.
+struct KernelCode {
+  void (*thread)(simt::HostThread* self, const void* params) = nullptr;
+  void (*block)(simt::HostThread* self, const void* params) = nullptr;  ///< null where threads wait for one another
+};
+
+/// The code of one program's kernels, which lives as long as this. One thread at a time.
+class Code {
+ public:
+  /// `key` names the program's text, as long as any other has another key.
+  explicit Code(std::string key);
+  ~Code();
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
+  /// Throws TextError and CodeError.
+  KernelCode compile(const Program& program, const VariableLayout& layout, const KernelReach& reach,
+                     const Function& kernel);
+
+ private:
+  struct Jit;
+  std::unique_ptr<Jit> jit_;
+  std::string key_;
+};
+
+}  // namespace tutti::softgpu::ptx

@@ -1,0 +1,130 @@
+// Atomic operations: atom, and red, which is the same without a result.
+#include "softgpu/ptx/translate/elements.h"
+#include "softgpu/ptx/translate/handlers.h"
+#include "softgpu/ptx/translate/memory_words.h"
+
+namespace tutti::softgpu::ptx {
+namespace {
+
+using llvm::AtomicRMWInst;
+
+struct Operation {
+  std::string_view name;
+  AtomicRMWInst::BinOp asUnsigned;
+  AtomicRMWInst::BinOp asSigned;
+};
+constexpr Operation kOperations[] = {
+    {"add", AtomicRMWInst::Add, AtomicRMWInst::Add},
+    {"min", AtomicRMWInst::UMin, AtomicRMWInst::Min},
+    {"max", AtomicRMWInst::UMax, AtomicRMWInst::Max},
+    {"and", AtomicRMWInst::And, AtomicRMWInst::And},
+    {"or", AtomicRMWInst::Or, AtomicRMWInst::Or},
+    {"xor", AtomicRMWInst::Xor, AtomicRMWInst::Xor},
+    {"exch", AtomicRMWInst::Xchg, AtomicRMWInst::Xchg},
+    {"inc", AtomicRMWInst::UIncWrap, AtomicRMWInst::UIncWrap},
+    {"dec", AtomicRMWInst::UDecWrap, AtomicRMWInst::UDecWrap},
+};
+
+llvm::Align alignOf(Type type) {
+  return llvm::Align(type.bits / 8U);
+}
+
+Value* compareAndSwap(Emitter& e, const Instruction& i, Value* address, Type type, std::size_t first) {
+  auto& ir = e.ir();
+  Value* expected = e.bits(i.operands.at(first), type.bits);
+  Value* desired = e.bits(i.operands.at(first + 1), type.bits);
+  const auto success = orderingOf(strengthOf(i));
+  const auto failure = llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(success);
+  return ir.CreateExtractValue(ir.CreateAtomicCmpXchg(address, expected, desired, alignOf(type), success, failure), 0);
+}
+
+/// A loop of compare-and-swap around `make`, which turns old bits into new ones.
+template <class Make>
+Value* changed(Emitter& e, const Instruction& i, Value* address, Type type, const Make& make) {
+  auto& ir = e.ir();
+  llvm::Type* word = ir.getIntNTy(type.bits);
+  llvm::LoadInst* first = ir.CreateAlignedLoad(word, address, alignOf(type));
+  first->setAtomic(llvm::AtomicOrdering::Monotonic);
+  llvm::BasicBlock* before = ir.GetInsertBlock();
+  llvm::BasicBlock* again = e.newBlock("again");
+  llvm::BasicBlock* done = e.newBlock("done");
+  ir.CreateBr(again);
+  ir.SetInsertPoint(again);
+  llvm::PHINode* old = ir.CreatePHI(word, 2);
+  old->addIncoming(first, before);
+  const auto success = orderingOf(strengthOf(i));
+  Value* result = ir.CreateAtomicCmpXchg(address, old, make(old), alignOf(type), success,
+                                         llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(success));
+  old->addIncoming(ir.CreateExtractValue(result, 0), ir.GetInsertBlock());
+  ir.CreateCondBr(ir.CreateExtractValue(result, 1), done, again);
+  ir.SetInsertPoint(done);
+  return old;
+}
+
+/// Sums and extremes of floats, packed or not.
+Value* changeFloats(Emitter& e, const Instruction& i, Value* address, Type type, const Operand& operand) {
+  auto& ir = e.ir();
+  const std::vector<Value*> with = elementsOf(e, operand, type);
+  const Type element = elementOf(type);
+  return changed(e, i, address, type, [&](Value* old) {
+    std::vector<Value*> results;
+    for (unsigned n = 0; n < type.packed; ++n) {
+      Value* bits = ir.CreateTrunc(ir.CreateLShr(old, n * element.bits), ir.getIntNTy(element.bits));
+      Value* number = e.numberOf(bits, element);
+      if (i.has("add")) {
+        number = ir.CreateFAdd(number, with[n]);
+      } else if (i.has("min") || i.has("max")) {
+        number = i.has("min") ? ir.CreateMinNum(number, with[n]) : ir.CreateMaxNum(number, with[n]);
+      } else {
+        e.refuse("this operation on floats");
+      }
+      results.push_back(number);
+    }
+    return packed(e, results, type);
+  });
+}
+
+Value* change(Emitter& e, const Instruction& i, Value* address, Type type, std::size_t first) {
+  auto& ir = e.ir();
+  if (i.has("cas")) return compareAndSwap(e, i, address, type, first);
+  if (type.isFloat() && !i.has("exch")) return changeFloats(e, i, address, type, i.operands.at(first));
+  Value* with = e.bits(i.operands.at(first), type.bits);
+  if (type.bits == 128) {
+    if (!i.has("exch")) e.refuse("this operation on 128 bits");
+    return changed(e, i, address, type, [&](Value*) { return with; });
+  }
+  for (const Operation& operation : kOperations) {
+    if (!i.has(operation.name)) continue;
+    const auto which = type.isSigned() ? operation.asSigned : operation.asUnsigned;
+    return ir.CreateAtomicRMW(which, address, with, alignOf(type), orderingOf(strengthOf(i)));
+  }
+  e.refuse("this operation");
+}
+
+void checkForm(Emitter& e, const Instruction& i) {
+  for (const std::string_view vector : {"v2", "v4", "v8"}) {
+    if (i.has(vector)) e.refuse("an atomic operation on a vector");
+  }
+  if (i.has("async")) e.refuse("an asynchronous reduction");
+}
+
+void atomic(Emitter& e, const Instruction& i) {
+  checkForm(e, i);
+  const Type type = i.type();
+  Value* old = change(e, i, e.address(i.operands.at(1), spaceOf(i)), type, 2);
+  e.write(i.operands[0], old, type.isSigned());
+}
+
+void reduce(Emitter& e, const Instruction& i) {
+  checkForm(e, i);
+  change(e, i, e.address(i.operands.at(0), spaceOf(i)), i.type(), 1);
+}
+
+}  // namespace
+
+void addAtomicInstructions(Handlers& handlers) {
+  handlers["atom"] = atomic;
+  handlers["red"] = reduce;
+}
+
+}  // namespace tutti::softgpu::ptx

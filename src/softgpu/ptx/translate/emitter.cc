@@ -1,0 +1,234 @@
+#include "softgpu/ptx/translate/emitter.h"
+
+#include <utility>
+
+#include "softgpu/ptx/translate/handlers.h"
+
+namespace tutti::softgpu::ptx {
+namespace {
+
+/// The registers that hold a scalar; of a vector, parts are reached by `.x`.
+unsigned registerBits(const Variable& variable) {
+  return variable.type.bits * variable.vector;
+}
+
+constexpr std::uint32_t kSeldom = 64;  ///< rounds of a loop between two pauses, where it does other things as well
+
+}  // namespace
+
+Emitter::Emitter(Unit& unit, const Function& function, llvm::Function* code, const Frame& frame)
+    : unit_(unit), function_(function), code_(code), frame_(frame), ir_(unit.context), entry_(unit.context) {
+  llvm::BasicBlock* entry = llvm::BasicBlock::Create(unit.context, "frame", code);
+  llvm::BasicBlock* begin = llvm::BasicBlock::Create(unit.context, "begin", code);
+  entry_.SetInsertPoint(llvm::BranchInst::Create(begin, entry));
+  ir_.SetInsertPoint(begin);
+  leave_ = llvm::BasicBlock::Create(unit.context, "leave", code);
+  pauses_ = pausesOf(function, unit.reach.calledLook);
+}
+
+void Emitter::emit() {
+  scopes_.emplace_back();
+  declareParameters();
+  openScope(0);
+  for (at_ = 0; at_ < function_.body.size(); ++at_) statement(function_.body[at_]);
+  if (ir_.GetInsertBlock()->getTerminator() == nullptr) leave();
+  ir_.SetInsertPoint(leave_);
+  ir_.CreateRetVoid();
+}
+
+void Emitter::declareParameters() {
+  const auto add = [&](const std::vector<Variable>& variables, Value* base) {
+    const ParameterLayout layout = layOut(variables);
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      Value* place = entry_.CreateConstGEP1_64(entry_.getInt8Ty(), base, layout.params[i].offset);
+      if (variables[i].space == Space::Register) refuse("a function with parameters in registers");
+      scopes_.back().symbols[variables[i].name] = {&variables[i], place};
+    }
+  };
+  add(function_.signature.parameters, frame_.parameters);
+  if (frame_.results != nullptr) add(function_.signature.results, frame_.results);
+}
+
+/// Labels are known in their scope before they come.
+void Emitter::openScope(std::size_t at) {
+  scopes_.emplace_back();
+  int depth = 0;
+  for (std::size_t i = at; i < function_.body.size() && depth >= 0; ++i) {
+    const Statement& statement = function_.body[i];
+    if (const auto* scope = std::get_if<ScopeMark>(&statement)) depth += scope->opens ? 1 : -1;
+    if (depth != 0) continue;
+    if (const auto* label = std::get_if<LabelMark>(&statement)) {
+      scopes_.back().labels[label->name] = newBlock("label");
+    } else if (const auto* table = std::get_if<BranchTable>(&statement)) {
+      tables_[table->name] = table;
+    } else if (const auto* prototype = std::get_if<Prototype>(&statement)) {
+      prototypes_[prototype->name] = prototype;
+    }
+  }
+}
+
+llvm::AllocaInst* Emitter::frameBytes(std::uint64_t bytes, std::uint64_t align) {
+  llvm::AllocaInst* place = entry_.CreateAlloca(llvm::ArrayType::get(entry_.getInt8Ty(), bytes));
+  place->setAlignment(llvm::Align(align));
+  return place;
+}
+
+void Emitter::declare(const Variable& variable) {
+  Symbol symbol{&variable, nullptr};
+  if (variable.space == Space::Register) {
+    llvm::Type* type = entry_.getIntNTy(registerBits(variable));
+    symbol.storage = entry_.CreateAlloca(type);
+    // Reading what was never written gives anything on a GPU; here it must not make LLVM's mind wander.
+    entry_.CreateStore(llvm::ConstantInt::get(type, 0), symbol.storage);
+  } else if (variable.space == Space::Local || variable.space == Space::Param) {
+    symbol.storage = frameBytes(std::max<std::uint64_t>(variable.bytes(), 1), std::max(variable.align, 8U));
+  } else if (variable.space != Space::Shared) {
+    refuse("a variable of this space inside a function");
+  }
+  scopes_.back().symbols[variable.name] = symbol;
+}
+
+void Emitter::statement(const Statement& statement) {
+  if (const auto* scope = std::get_if<ScopeMark>(&statement)) {
+    if (scope->opens) {
+      openScope(at_ + 1);
+    } else {
+      scopes_.pop_back();
+    }
+  } else if (const auto* mark = std::get_if<LabelMark>(&statement)) {
+    llvm::BasicBlock* block = label(mark->name);
+    if (ir_.GetInsertBlock()->getTerminator() == nullptr) ir_.CreateBr(block);
+    ir_.SetInsertPoint(block);
+  } else if (const auto* variable = std::get_if<Variable>(&statement)) {
+    declare(*variable);
+  } else if (const auto* given = std::get_if<Instruction>(&statement)) {
+    instruction(*given);
+  }
+}
+
+void Emitter::instruction(const Instruction& instruction) {
+  current_ = &instruction;
+  const Handler handler = handlerOf(instruction.opcode);
+  if (handler == nullptr) refuse("it");
+  // Code behind a branch that nobody jumps to.
+  if (ir_.GetInsertBlock()->getTerminator() != nullptr) ir_.SetInsertPoint(newBlock("dead"));
+  if (instruction.predicate.empty()) return handler(*this, instruction);
+  Operand operand;
+  operand.value = NameOperand{instruction.predicate, "", 0};
+  operand.negated = instruction.predicateNegated;
+  llvm::BasicBlock* does = newBlock("does");
+  llvm::BasicBlock* after = newBlock("after");
+  ir_.CreateCondBr(predicate(operand), does, after);
+  ir_.SetInsertPoint(does);
+  handler(*this, instruction);
+  if (ir_.GetInsertBlock()->getTerminator() == nullptr) ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
+}
+
+void Emitter::refuse(const std::string& what) const {
+  const std::string text = current_ == nullptr ? "" : current_->text();
+  throw TextError{"instruction '" + text + "': " + what + " is not translated",
+                  current_ == nullptr ? function_.line : current_->line};
+}
+
+llvm::BasicBlock* Emitter::newBlock(const char* name) {
+  return llvm::BasicBlock::Create(unit_.context, name, code_, leave_);
+}
+
+llvm::BasicBlock* Emitter::label(const std::string& name) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->labels.find(name);
+    if (found != scope->labels.end()) return found->second;
+  }
+  throw TextError{"label " + name + " is not there", current_ == nullptr ? function_.line : current_->line};
+}
+
+void Emitter::leave() {
+  ir_.CreateBr(leave_);
+}
+
+void Emitter::branch(const std::string& name, std::size_t statement) {
+  llvm::BasicBlock* target = label(name);
+  const auto pause = pauses_.find(statement);
+  if (pause == pauses_.end() || pause->second == Pause::Never) {
+    ir_.CreateBr(target);
+    return;
+  }
+  const auto callPause = [&](bool again) {
+    callOps(offsetof(simt::HostOps, pause), ir_.getVoidTy(), {frame_.self, ir_.getInt1(again)});
+  };
+  if (pause->second == Pause::Always) {
+    callPause(true);
+    ir_.CreateBr(target);
+    return;
+  }
+  if (pollCount_ == nullptr) {
+    pollCount_ = entry_.CreateAlloca(entry_.getInt32Ty());
+    entry_.CreateStore(entry_.getInt32(0), pollCount_);
+  }
+  Value* count = ir_.CreateAdd(ir_.CreateLoad(ir_.getInt32Ty(), pollCount_), ir_.getInt32(1));
+  ir_.CreateStore(count, pollCount_);
+  llvm::BasicBlock* pauses = newBlock("pauses");
+  ir_.CreateCondBr(ir_.CreateICmpEQ(ir_.CreateURem(count, ir_.getInt32(kSeldom)), ir_.getInt32(0)), pauses, target);
+  ir_.SetInsertPoint(pauses);
+  callPause(false);
+  ir_.CreateBr(target);
+}
+
+const BranchTable& Emitter::branchTable(const std::string& name) const {
+  const auto found = tables_.find(name);
+  if (found == tables_.end()) refuse("a branch by '" + name + "', which is not there,");
+  return *found->second;
+}
+
+const Prototype* Emitter::prototype(const std::string& name) const {
+  const auto found = prototypes_.find(name);
+  return found == prototypes_.end() ? nullptr : found->second;
+}
+
+Value* Emitter::selfWord(std::size_t offset, llvm::Type* type) {
+  if (offset != offsetof(simt::HostThread, thread)) return constantLoad(frame_.self, offset, type);
+  // A loop over the threads of a block changes it.
+  return ir_.CreateLoad(type, ir_.CreateConstGEP1_64(ir_.getInt8Ty(), frame_.self, offset));
+}
+
+Value* Emitter::constantLoad(Value* base, std::size_t offset, llvm::Type* type) {
+  llvm::LoadInst* load = ir_.CreateLoad(type, ir_.CreateConstGEP1_64(ir_.getInt8Ty(), base, offset));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(unit_.context, {}));
+  return load;
+}
+
+Value* Emitter::callOps(std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
+  Value* ops = selfPointer(offsetof(simt::HostThread, ops));
+  Value* target = constantLoad(ops, offset, ir_.getPtrTy());
+  std::vector<llvm::Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  llvm::CallInst* call = ir_.CreateCall(llvm::FunctionType::get(result, types, false), target, arguments);
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    // A bool of C++ is a byte that is 0 or 1.
+    if (arguments[i]->getType()->isIntegerTy(1)) call->addParamAttr(i, llvm::Attribute::ZExt);
+  }
+  return call;
+}
+
+Value* Emitter::callSupport(const std::string& name, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
+  std::vector<llvm::Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  return ir_.CreateCall(unit_.support(name, result, types), arguments);
+}
+
+Value* Emitter::carry() {
+  if (carry_ == nullptr) {
+    carry_ = entry_.CreateAlloca(entry_.getInt1Ty());
+    entry_.CreateStore(entry_.getInt1(false), carry_);
+  }
+  return carry_;
+}
+
+void Emitter::trap(const std::string& message) {
+  Value* text = ir_.CreateGlobalString(message);
+  callOps(offsetof(simt::HostOps, trap), ir_.getVoidTy(), {frame_.self, text});
+  ir_.CreateUnreachable();
+}
+
+}  // namespace tutti::softgpu::ptx

@@ -1,0 +1,172 @@
+// Loads, stores, copies, fences, and hints about caches.
+#include "softgpu/ptx/translate/handlers.h"
+#include "softgpu/ptx/translate/memory_words.h"
+
+#include <llvm/IR/MDBuilder.h>
+
+namespace tutti::softgpu::ptx {
+namespace {
+
+/// Vector accesses are of one piece up to 16 bytes, as GPUs make them and x86 does.
+struct Access {
+  Type type;
+  std::vector<Operand> parts;
+  Strength strength = Strength::Weak;
+  Value* address = nullptr;
+
+  unsigned bits() const { return static_cast<unsigned>(parts.size()) * type.bits; }
+};
+
+Access accessOf(Emitter& e, const Instruction& i, const Operand& value, const Operand& address) {
+  Access access;
+  access.type = i.type(i.types() - 1);
+  access.parts = Emitter::partsOf(value);
+  access.strength = strengthOf(i);
+  access.address = e.address(address, spaceOf(i));
+  return access;
+}
+
+/// As one word or, where that is longer than 8 bytes, as a vector of words of 8 bytes.
+llvm::Type* wordType(Emitter& e, const Access& access) {
+  if (access.bits() <= 64) return e.ir().getIntNTy(access.bits());
+  return llvm::FixedVectorType::get(e.ir().getInt64Ty(), access.bits() / 64);
+}
+
+Value* strongLoad(Emitter& e, const Access& access) {
+  auto& ir = e.ir();
+  llvm::Type* type = wordType(e, access);
+  llvm::LoadInst* load = ir.CreateAlignedLoad(type, access.address, llvm::Align(access.bits() / 8), true);
+  if (access.bits() <= 64) {
+    load->setAtomic(orderingOf(access.strength));
+  } else if (access.strength == Strength::Acquire) {
+    ir.CreateFence(llvm::AtomicOrdering::Acquire);
+  }
+  return ir.CreateBitCast(load, ir.getIntNTy(access.bits()));
+}
+
+void strongStore(Emitter& e, const Access& access, Value* bits) {
+  auto& ir = e.ir();
+  if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
+  Value* word = ir.CreateBitCast(bits, wordType(e, access));
+  llvm::StoreInst* store = ir.CreateAlignedStore(word, access.address, llvm::Align(access.bits() / 8), true);
+  if (access.bits() <= 64) store->setAtomic(orderingOf(access.strength));
+}
+
+void load(Emitter& e, const Instruction& i) {
+  auto& ir = e.ir();
+  const Access access = accessOf(e, i, i.operands.at(0), i.operands.at(1));
+  const unsigned width = access.type.bits;
+  if (access.strength != Strength::Weak) {
+    Value* all = strongLoad(e, access);
+    for (unsigned n = 0; n < access.parts.size(); ++n) {
+      Value* part = ir.CreateTrunc(ir.CreateLShr(all, n * width), ir.getIntNTy(width));
+      e.write(access.parts[n], part, access.type.isSigned());
+    }
+    return;
+  }
+  std::vector<Value*> words;
+  for (unsigned n = 0; n < access.parts.size(); ++n) {
+    Value* place = ir.CreateConstGEP1_64(ir.getInt8Ty(), access.address, n * std::uint64_t{width / 8});
+    words.push_back(ir.CreateAlignedLoad(ir.getIntNTy(width), place, llvm::Align(width / 8)));
+  }
+  for (unsigned n = 0; n < words.size(); ++n) e.write(access.parts[n], words[n], access.type.isSigned());
+}
+
+void store(Emitter& e, const Instruction& i) {
+  auto& ir = e.ir();
+  const Access access = accessOf(e, i, i.operands.at(1), i.operands.at(0));
+  const unsigned width = access.type.bits;
+  if (access.strength != Strength::Weak) {
+    Value* all = e.integer(access.bits(), 0);
+    for (unsigned n = 0; n < access.parts.size(); ++n) {
+      Value* part = ir.CreateZExt(e.bits(access.parts[n], width), all->getType());
+      all = ir.CreateOr(all, ir.CreateShl(part, n * width));
+    }
+    return strongStore(e, access, all);
+  }
+  for (unsigned n = 0; n < access.parts.size(); ++n) {
+    Value* place = ir.CreateConstGEP1_64(ir.getInt8Ty(), access.address, n * std::uint64_t{width / 8});
+    ir.CreateAlignedStore(e.bits(access.parts[n], width), place, llvm::Align(width / 8));
+  }
+}
+
+void fence(Emitter& e, const Instruction& i) {
+  // Proxies, and what a barrier's initialisation needs, are one memory here.
+  const bool weak = i.has("acq_rel") || i.has("acquire") || i.has("release");
+  e.ir().CreateFence(weak ? llvm::AtomicOrdering::AcquireRelease : llvm::AtomicOrdering::SequentiallyConsistent);
+}
+
+void nothing(Emitter&, const Instruction&) {}
+
+/// cp.async: the copy is made at once; waiting for it is nothing.
+void copyAsync(Emitter& e, const Instruction& i) {
+  auto& ir = e.ir();
+  if (i.has("commit_group") || i.has("wait_group") || i.has("wait_all")) return;
+  if (!i.has("async") || i.has("bulk") || i.has("mbarrier") || i.has("tensor")) e.refuse("this copy");
+  const NumberOperand* bytes = i.operands.at(2).number();
+  if (bytes == nullptr) e.refuse("a copy of a size that is no number");
+  Value* to = e.address(i.operands.at(0), Space::Shared);
+  Value* from = e.address(i.operands.at(1), Space::Global);
+  if (i.operands.size() < 4) {
+    ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), bytes->bits);
+    return;
+  }
+  // Fewer bytes are there than are written: the rest is zeros.
+  ir.CreateMemSet(to, ir.getInt8(0), bytes->bits, llvm::MaybeAlign());
+  Value* there = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.bits(i.operands[3], 32),
+                                          ir.getInt32(static_cast<std::uint32_t>(bytes->bits)));
+  ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), there);
+}
+
+void makePolicy(Emitter& e, const Instruction& i) {
+  e.write(i.operands.at(0), e.integer(64, 0));
+}
+
+}  // namespace
+
+Space spaceOf(const Instruction& i) {
+  for (const std::string& modifier : i.modifiers) {
+    const std::string_view name = std::string_view(modifier).substr(0, modifier.find(':'));
+    if (name == "global") return Space::Global;
+    if (name == "shared") return Space::Shared;
+    if (name == "local") return Space::Local;
+    if (name == "param") return Space::Param;
+    if (name == "const") return Space::Constant;
+  }
+  return Space::Generic;
+}
+
+Strength strengthOf(const Instruction& i) {
+  if (i.has("acq_rel")) return Strength::AcquireRelease;
+  if (i.has("acquire")) return Strength::Acquire;
+  if (i.has("release")) return Strength::Release;
+  const bool strong = i.has("relaxed") || i.has("volatile") || i.has("mmio");
+  return strong ? Strength::Relaxed : Strength::Weak;
+}
+
+llvm::AtomicOrdering orderingOf(Strength strength) {
+  switch (strength) {
+    case Strength::Acquire:
+      return llvm::AtomicOrdering::Acquire;
+    case Strength::Release:
+      return llvm::AtomicOrdering::Release;
+    case Strength::AcquireRelease:
+      return llvm::AtomicOrdering::AcquireRelease;
+    default:
+      return llvm::AtomicOrdering::Monotonic;
+  }
+}
+
+void addMemoryInstructions(Handlers& handlers) {
+  handlers["ld"] = handlers["ldu"] = load;
+  handlers["st"] = store;
+  handlers["fence"] = handlers["membar"] = fence;
+  handlers["cp"] = copyAsync;
+  handlers["createpolicy"] = makePolicy;
+  for (const std::string_view hint :
+       {"prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "setmaxnreg", "pmevent"}) {
+    handlers[hint] = nothing;
+  }
+}
+
+}  // namespace tutti::softgpu::ptx
