@@ -7,12 +7,13 @@
 
 namespace tutti::softgpu {
 
-const simt::HostOps Block::kOps = {Block::barrier, Block::warpSync, Block::shuffle,
-                                   Block::ballot,  Block::pause,    Block::trap};
+const simt::HostOps Block::kOps = {
+    Block::barrier, Block::warpSync, Block::shuffle,       Block::ballot,       Block::pause,
+    Block::trap,    Block::exchange, Block::barrierArrive, Block::barrierCount,
+};
 
 std::size_t Block::sharedWords(const KernelOperation& kernel) {
-  const std::size_t bytes = std::size_t{kernel.kernel->staticSharedBytes} + kernel.dynamicSharedBytes;
-  return bytes / sizeof(std::max_align_t) + 1;
+  return kernel.sharedBytes() / sizeof(std::max_align_t) + 1;
 }
 
 Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks, std::unique_ptr<WeakMemory> memory)
@@ -56,6 +57,7 @@ void Block::restart(const KernelOperation& kernel, std::uint32_t index, std::uni
 void Block::rest() {
   memory_.reset();
   kernel_.params.reset();
+  kernel_.code.reset();
 }
 
 /// Every thread is about to begin.
@@ -66,16 +68,26 @@ void Block::begin(std::uint32_t index) {
     warp.alive = 0;
     warp.votes[0] = warp.votes[1] = 0;
     warp.present[0] = warp.present[1] = 0;
+    warp.absent = ~0u;
+    warp.exchanges.clear();
   }
+  // Who arrives without waiting leaves an arrival behind where nobody else came.
+  for (Barrier& barrier : barriers_) {
+    barrier.votes = 0;
+    barrier.passed.clear();
+  }
+  shape_ = kernel_.shape();
   for (std::uint32_t i = 0; i < kernel_.threads; ++i) {
     Fiber& fiber = fibers_[i];
     fiber.block = this;
     fiber.exited = false;
-    fiber.thread = {&kOps, shared_.data(), i,      kernel_.threads,
-                    index, kernel_.blocks, &fiber, memory_ == nullptr ? nullptr : WeakMemory::operations()};
+    fiber.thread = {&kOps,   shared_.data(),     i,      kernel_.threads,
+                    index,   kernel_.blocks,     &fiber, memory_ == nullptr ? nullptr : WeakMemory::operations(),
+                    &shape_, kernel_.variables()};
     fiber.context.start(run, &fiber);
     runnable_.push_back(&fiber);
     warps_[i / 32].alive++;
+    warps_[i / 32].absent &= ~(1u << i % 32);
   }
 }
 
@@ -126,90 +138,14 @@ void Block::checkStacks() {
   }
 }
 
-/// The threads of `waiting`, and `arriving` unless it is null, have met.
-void Block::orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving) {
-  if (memory_ == nullptr) return;
-  std::vector<std::uint32_t> threads;
-  threads.reserve(waiting.size() + 1);
-  for (const Fiber* fiber : waiting) threads.push_back(fiber->thread.thread);
-  if (arriving != nullptr) threads.push_back(arriving->thread.thread);
-  if (threads.size() > 1) memory_->synchronise(threads);
-}
-
 void Block::threadEnded(Fiber& fiber) {
   fiber.exited = true;
   progressed_ = true;
   ++exited_;
   if (memory_ != nullptr && finished()) memory_->flush();
-  Warp& warp = warpOf(fiber);
-  --warp.alive;
-  if (warp.arrived != 0 && warp.arrived == warp.alive) completeWarp(warp, nullptr);
+  laneEnded(warpOf(fiber), fiber.thread.thread % 32);
   Barrier& whole = barriers_[0];
-  if (whole.waiting.empty() || whole.waiting.size() + exited_ < whole.needed) return;
-  orderMemory(whole.waiting, nullptr);
-  wake(whole.waiting);
-}
-
-void Block::barrier(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads) {
-  Fiber& fiber = fiberOf(self);
-  Block& block = *fiber.block;
-  Barrier& barrier = block.barriers_[id & 15];
-  barrier.needed = nThreads;
-  // As on a GPU, threads that have ended no longer count for the whole block's barrier.
-  const std::size_t ended = id == 0 ? block.exited_ : 0;
-  if (barrier.waiting.size() + 1 + ended >= nThreads) {
-    block.orderMemory(barrier.waiting, &fiber);
-    return block.wake(barrier.waiting);
-  }
-  barrier.waiting.push_back(&fiber);
-  fiber.context.leave(block.scheduler_);
-}
-
-void Block::completeWarp(Warp& warp, const Fiber* arriving) {
-  if (warp.ordersMemory) orderMemory(warp.waiting, arriving);
-  warp.ordersMemory = false;
-  warp.arrived = 0;
-  ++warp.generation;
-  // The next use of this half overwrites it only after every lane has read the present one.
-  warp.votes[warp.generation & 1] = 0;
-  warp.present[warp.generation & 1] = 0;
-  wake(warp.waiting);
-}
-
-std::uint32_t Block::converge(Fiber& self, std::uint64_t value, bool vote) {
-  Warp& warp = warpOf(self);
-  const std::uint32_t half = warp.generation & 1;
-  const std::uint32_t lane = self.thread.thread % 32;
-  warp.values[half][lane] = value;
-  warp.present[half] |= 1u << lane;
-  if (vote) warp.votes[half] |= 1u << lane;
-  if (++warp.arrived == warp.alive) {
-    completeWarp(warp, &self);
-  } else {
-    warp.waiting.push_back(&self);
-    self.context.leave(scheduler_);
-  }
-  return half;
-}
-
-void Block::warpSync(simt::HostThread* self) {
-  Fiber& fiber = fiberOf(self);
-  fiber.block->warpOf(fiber).ordersMemory = true;
-  fiber.block->converge(fiber, 0, false);
-}
-
-std::uint64_t Block::shuffle(simt::HostThread* self, std::uint64_t value, std::uint32_t sourceLane) {
-  Fiber& fiber = fiberOf(self);
-  const std::uint32_t half = fiber.block->converge(fiber, value, false);
-  const Warp& warp = fiber.block->warpOf(fiber);
-  const std::uint32_t lane = sourceLane & 31;
-  return (warp.present[half] >> lane & 1) != 0 ? warp.values[half][lane] : value;
-}
-
-std::uint32_t Block::ballot(simt::HostThread* self, bool predicate) {
-  Fiber& fiber = fiberOf(self);
-  const std::uint32_t half = fiber.block->converge(fiber, 0, predicate);
-  return fiber.block->warpOf(fiber).votes[half];
+  if (!whole.waiting.empty() && barrierMet(whole, 0)) releaseBarrier(whole, nullptr);
 }
 
 void Block::pause(simt::HostThread* self, bool again) {

@@ -23,6 +23,9 @@ struct Fiber {
   FiberContext context;
   Block* block = nullptr;
   bool exited = false;
+  std::uint32_t votesMet = 0;          ///< what barrierCount() found
+  std::uint64_t handedIn = 0;          ///< to exchange(), while it waits there
+  std::uint64_t* handedOut = nullptr;  ///< likewise: where the others' values go
 };
 
 /// Runs on its engine's thread only.
@@ -59,6 +62,14 @@ class Block {
  private:
   struct Barrier {
     std::uint32_t needed = 0;
+    std::uint32_t votes = 0;
+    std::vector<Fiber*> waiting;
+    std::vector<Fiber*> passed;  ///< arrived, and went on
+  };
+  /// Lanes that are to meet in exchange().
+  struct Exchange {
+    std::uint32_t mask = 0;
+    std::uint32_t arrived = 0;
     std::vector<Fiber*> waiting;
   };
   struct Warp {
@@ -70,6 +81,8 @@ class Block {
     std::uint64_t values[2][32] = {};
     std::uint32_t present[2] = {0, 0};
     std::vector<Fiber*> waiting;
+    std::uint32_t absent = 0;         ///< lanes that have exited, or that the block does not have
+    std::vector<Exchange> exchanges;  ///< of different masks
   };
   static const simt::HostOps kOps;
   static Fiber& fiberOf(simt::HostThread* self) { return *static_cast<Fiber*>(self->scheduler); }
@@ -80,6 +93,9 @@ class Block {
   static std::uint32_t ballot(simt::HostThread* self, bool predicate);
   static void pause(simt::HostThread* self, bool again);
   static void trap(simt::HostThread* self, const char* message);
+  static void exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t value, std::uint64_t values[32]);
+  static void barrierArrive(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads);
+  static std::uint32_t barrierCount(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
@@ -89,11 +105,19 @@ class Block {
   void checkStacks();
   void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
   void completeWarp(Warp& warp, const Fiber* arriving);
-  void releaseBarrier(Barrier& barrier);
+  bool exchangeMet(const Warp& warp, const Exchange& group) const {
+    return (group.mask & ~(group.arrived | warp.absent)) == 0;
+  }
+  void completeExchange(Exchange& group, const Fiber* arriving);
+  void laneEnded(Warp& warp, std::uint32_t lane);
+  Barrier& arriveAt(std::uint32_t id, std::uint32_t nThreads);
+  bool barrierMet(const Barrier& barrier, std::size_t arriving) const;
+  void releaseBarrier(Barrier& barrier, const Fiber* arriving);
   void threadEnded(Fiber& fiber);
   void wake(std::vector<Fiber*>& waiting);
 
   KernelOperation kernel_;
+  simt::HostShape shape_ = {};
   StackPool& stacks_;
   std::vector<Fiber> fibers_;
   std::vector<std::max_align_t> shared_;

@@ -72,12 +72,26 @@ inline KernelParams copyParams(const void* source, std::size_t bytes) {
   return copy;
 }
 
+/// What a launch of GPU code has besides: up to three dimensions, and variables.
+struct CodeLaunch {
+  simt::HostShape shape = {};
+  void* variables = nullptr;
+  std::shared_ptr<const void> owner;  ///< keeps code and variables
+};
+
 struct KernelOperation {
   const simt::HostKernel* kernel = nullptr;
   KernelParams params;
   std::uint32_t blocks = 1;
   std::uint32_t threads = 1;
   std::uint32_t dynamicSharedBytes = 0;
+  std::shared_ptr<const CodeLaunch> code;  ///< null: one dimension and no variables
+
+  simt::HostShape shape() const {
+    return code != nullptr ? code->shape : simt::HostShape{{threads, 1, 1}, {blocks, 1, 1}, dynamicSharedBytes};
+  }
+  void* variables() const { return code != nullptr ? code->variables : nullptr; }
+  std::size_t sharedBytes() const { return std::size_t{kernel->staticSharedBytes} + dynamicSharedBytes; }
 };
 
 struct FreeOperation {
