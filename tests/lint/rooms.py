@@ -64,7 +64,7 @@ ROOMS = {
     },
     "softgpu": {
         "for": "what the software GPU offers beyond the CUDA calls: windows, hooks, its machine's text; what it says",
-        "may": {"base/.": {}},
+        "may": {"base/.": {}, "device/simt": {"only": r"simt_host_abi\.h", "from": r"ptx_library\.h"}},
     },
     "softgpu/memory": {
         "for": "memory of the devices, windows into it, what other processes share",
@@ -77,7 +77,8 @@ ROOMS = {
     "softgpu/device": {
         "for": "devices, contexts, streams, events, graphs, and the engines that run them",
         "may": {
-            "base/.": {}, "device/simt": {}, "softgpu": {"only": r"say\.h"}, "softgpu/memory": {}, "softgpu/exec": {},
+            "base/.": {}, "device/simt": {}, "softgpu": {"only": r"(say|ptx_library)\.h"}, "softgpu/memory": {},
+            "softgpu/exec": {},
         },
     },
     "softgpu/driver": {

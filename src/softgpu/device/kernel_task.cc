@@ -9,6 +9,12 @@
 #include "softgpu/say.h"
 
 namespace tutti::softgpu {
+namespace {
+
+constexpr std::int64_t kSliceNanoseconds = 100'000;  ///< between two looks at other streams
+
+}  // namespace
+
 Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
   say("device %d: kernel %s failed: %s", engine.deviceIndex(), kernel_.kernel->name, why.c_str());
   context_.setError(error);
@@ -42,7 +48,33 @@ bool KernelTask::runResident(Engine& engine) {
   return progress;
 }
 
+/// Holds a slot only meanwhile: the rest of the device goes on between two slices.
+Step KernelTask::runWhole(Engine& engine) {
+  if (!engine.takeSlot()) return Step::Polling;
+  if (shared_.empty()) {
+    shared_.resize(kernel_.sharedBytes() / sizeof(std::max_align_t) + 1);
+    // As on a GPU, where nobody clears it.
+    if (engine.weakMemory(1) != nullptr) std::memset(shared_.data(), 0xa5, shared_.size() * sizeof(std::max_align_t));
+  }
+  const simt::HostShape shape = kernel_.shape();
+  simt::HostThread self = {};
+  self.shared = shared_.data();
+  self.threads = kernel_.threads;
+  self.blocks = kernel_.blocks;
+  self.shape = &shape;
+  self.variables = kernel_.variables();
+  const std::int64_t end = Engine::now() + kSliceNanoseconds;
+  do {
+    self.block = nextBlock_++;
+    kernel_.kernel->wholeBlock(&self, kernel_.params.get());
+    if (engine.random() != nullptr && engine.random()->below(4) == 0) break;
+  } while (nextBlock_ < kernel_.blocks && Engine::now() < end);
+  engine.releaseSlots(1);
+  return nextBlock_ == kernel_.blocks ? Step::Done : Step::Progress;
+}
+
 Step KernelTask::step(Engine& engine) {
+  if (kernel_.kernel->wholeBlock != nullptr) return runWhole(engine);
   if (!admit(engine)) {
     const int why = errno;
     return fail(engine, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,

@@ -1,6 +1,8 @@
-// A kernel in flight: blocks admitted as slots become free, run in turn.
+// A kernel in flight: blocks admitted as slots become free, run in turn. Where threads never wait for one another,
+// blocks are run whole, one after the other.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -19,12 +21,14 @@ class KernelTask : public Task {
  private:
   bool admit(Engine& engine);
   bool runResident(Engine& engine);
+  Step runWhole(Engine& engine);
   Step fail(Engine& engine, CUresult error, const std::string& why);
 
   const KernelOperation kernel_;
   Context& context_;
   std::vector<std::unique_ptr<Block>> resident_;
   std::uint32_t nextBlock_ = 0;
+  std::vector<std::max_align_t> shared_;  ///< of blocks that are run whole
 };
 
 }  // namespace tutti::softgpu

@@ -151,6 +151,7 @@ Settings readSettings() {
   readLimits(settings);
   readVisible(settings);
   readNicReach(settings);
+  settings.ptxLibrary = variable("SOFTGPU_PTX_LIBRARY");
   return settings;
 }
 

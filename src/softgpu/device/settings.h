@@ -28,6 +28,7 @@ struct Settings {
   std::uint64_t memoryBytes = 0;  ///< SOFTGPU_MEMORY per device; default: 64 GiB, at most the machine's memory
   std::optional<std::vector<int>> visible;  ///< CUDA_VISIBLE_DEVICES
   NicReach nicReach = NicReach::None;       ///< SOFTGPU_GDR: none, peer or dmabuf
+  std::string ptxLibrary;                   ///< SOFTGPU_PTX_LIBRARY: a path, empty for the one beside libcuda.so.1
 };
 
 /// Reads the environment. Values it does not understand are named on stderr and ignored.

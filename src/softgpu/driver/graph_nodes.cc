@@ -45,6 +45,17 @@ FillOperation fillOf(const CUDA_MEMSET_NODE_PARAMS& p) {
   return {bytesOf(p.dst), p.value, p.elementSize, p.width, p.height, p.height == 1 ? p.width * p.elementSize : p.pitch};
 }
 
+CUresult kernelOf(const CUDA_KERNEL_NODE_PARAMS& p, KernelOperation* kernel) {
+  if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
+  const LaunchShape shape = {{p.gridDimX, p.gridDimY, p.gridDimZ},
+                             {p.blockDimX, p.blockDimY, p.blockDimZ},
+                             p.sharedMemBytes,
+                             p.kernelParams,
+                             p.extra};
+  const CUfunction function = p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  return kernelOperation(function, orCurrent(p.ctx), shape, kernel);
+}
+
 /// Replaces the operation of the node's twin in an executable graph, by one of the same kind.
 CUresult replace(const char* name, CUgraphExec handle, CUgraphNode node, const Operation& operation) {
   return call(name, [&]() -> CUresult {
@@ -130,17 +141,19 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* result, CUgraph graph, const CUgr
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* result, CUgraph graph, const CUgraphNode* after, size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS* p) {
-  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const LaunchShape shape = {{p->gridDimX, p->gridDimY, p->gridDimZ},
-                             {p->blockDimX, p->blockDimY, p->blockDimZ},
-                             p->sharedMemBytes,
-                             p->kernelParams,
-                             p->extra};
+                                 const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   KernelOperation kernel;
-  if (const CUresult error = kernelOperation(p->func, shape, &kernel); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = kernelOf(*params, &kernel); error != CUDA_SUCCESS) return error;
   return add("cuGraphAddKernelNode", {result, graph, after, count}, CU_GRAPH_NODE_TYPE_KERNEL, kernel,
-             orCurrent(p->ctx));
+             orCurrent(params->ctx));
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  KernelOperation kernel;
+  if (const CUresult error = kernelOf(*params, &kernel); error != CUDA_SUCCESS) return error;
+  return replace("cuGraphExecKernelNodeSetParams", exec, node, kernel);
 }
 
 }  // extern "C"

@@ -40,7 +40,7 @@ struct LaunchShape {
   void** extra;
 };
 
-/// Checks a launch and copies its parameters.
-CUresult kernelOperation(CUfunction handle, const LaunchShape& shape, KernelOperation* operation);
+/// Checks a launch on the device of `context`, makes the code if it is the first one, and copies the parameters.
+CUresult kernelOperation(CUfunction handle, Context* context, const LaunchShape& shape, KernelOperation* operation);
 
 }  // namespace tutti::softgpu

@@ -1,0 +1,45 @@
+// Kernels of libraries, which are functions here: they belong to no context until they are launched.
+#include "softgpu/driver/entry.h"
+
+using namespace tutti::softgpu;
+
+namespace {
+
+CUfunction functionOf(CUkernel kernel) {
+  return reinterpret_cast<CUfunction>(kernel);
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuKernelGetFunction(CUfunction* result, CUkernel kernel) {
+  return call("cuKernelGetFunction", [&]() -> CUresult {
+    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *result = functionOf(kernel);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelGetLibrary(CUlibrary* result, CUkernel kernel) {
+  return cuFuncGetModule(reinterpret_cast<CUmodule*>(result), functionOf(kernel));
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel kernel) {
+  return cuFuncGetName(name, functionOf(kernel));
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* bytes) {
+  return cuFuncGetParamInfo(functionOf(kernel), index, offset, bytes);
+}
+
+CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
+  return cuFuncGetAttribute(value, attribute, functionOf(kernel));
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
+  return cuFuncSetAttribute(functionOf(kernel), attribute, value);
+}
+
+}  // extern "C"
