@@ -23,7 +23,18 @@ CUresult cuKernelGetFunction(CUfunction* result, CUkernel kernel) {
 }
 
 CUresult cuKernelGetLibrary(CUlibrary* result, CUkernel kernel) {
-  return cuFuncGetModule(reinterpret_cast<CUmodule*>(result), functionOf(kernel));
+  return call("cuKernelGetLibrary", [&]() -> CUresult {
+    if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    // Looked for, not followed: callers ask whether a pointer is a kernel at all.
+    for (const auto& module : machine().modules.all()) {
+      for (const auto& [name, function] : module->functions()) {
+        if (reinterpret_cast<CUkernel>(function.get()) != kernel) continue;
+        *result = reinterpret_cast<CUlibrary>(module.get());
+        return CUDA_SUCCESS;
+      }
+    }
+    return CUDA_ERROR_INVALID_HANDLE;
+  });
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel kernel) {

@@ -1,5 +1,6 @@
 // The nodes of a graph: adding them, asking about them, patching copies in an instantiated graph.
 #include "softgpu/runtime/call.h"
+#include "softgpu/runtime/image.h"
 
 using namespace tutti::softgpu;
 
@@ -51,9 +52,44 @@ CUcontext currentContext() {
   return CU(cuCtxGetCurrent, &context) == CUDA_SUCCESS ? context : nullptr;
 }
 
+/// The driver's parameters of a kernel node.
+cudaError_t translate(const cudaKernelNodeParams* p, CUDA_KERNEL_NODE_PARAMS* result) {
+  if (p == nullptr) return cudaErrorInvalidValue;
+  *result = {};
+  result->gridDimX = p->gridDim.x;
+  result->gridDimY = p->gridDim.y;
+  result->gridDimZ = p->gridDim.z;
+  result->blockDimX = p->blockDim.x;
+  result->blockDimY = p->blockDim.y;
+  result->blockDimZ = p->blockDim.z;
+  result->sharedMemBytes = p->sharedMemBytes;
+  result->kernelParams = p->kernelParams;
+  result->extra = p->extra;
+  result->ctx = currentContext();
+  return findFunction(p->func, &result->func);
+}
+
 }  // namespace
 
 extern "C" {
+
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   size_t count, const cudaKernelNodeParams* parameters) {
+  return inContext([&] {
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    if (const cudaError_t error = translate(parameters, &kernel); error != cudaSuccess) return error;
+    return toRuntimeError(CU(cuGraphAddKernelNode, node, graph, dependencies, count, &kernel));
+  });
+}
+
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters) {
+  return inContext([&] {
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    if (const cudaError_t error = translate(parameters, &kernel); error != cudaSuccess) return error;
+    return toRuntimeError(CU(cuGraphExecKernelNodeSetParams, exec, node, &kernel));
+  });
+}
 
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                      size_t dependencyCount, void* to, const void* from, size_t count,
