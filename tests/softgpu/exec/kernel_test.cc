@@ -67,7 +67,7 @@ TEST_F(Kernel, BadLaunchesAreRefused) {
   CUfunction function = nullptr;
   EXPECT_CU_ERROR(cuModuleGetFunction(&function, module_, "absent"), CUDA_ERROR_NOT_FOUND);
   CUmodule module = nullptr;
-  EXPECT_CU_ERROR(cuModuleLoadData(&module, "code"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_CU_ERROR(cuModuleLoadData(&module, "code"), CUDA_ERROR_INVALID_PTX);
 }
 
 TEST_F(Kernel, TrapIsStickyUntilReset) {

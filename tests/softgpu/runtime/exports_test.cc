@@ -127,16 +127,6 @@ TEST(RuntimeExports, AnUnsupportedCallSaysSoAndKeepsTheError) {
   EXPECT_CUDA(cudaSuccess, cudaGetLastError());
 }
 
-TEST(RuntimeExports, LaunchingAKernelOfTheApplicationIsRefused) {
-  int stub = 0;
-  cudaGetLastError();
-  EXPECT_CUDA(cudaErrorNotSupported, cudaLaunchKernel(&stub, dim3(1), dim3(1), nullptr, 0, nullptr));
-  EXPECT_CUDA(cudaErrorNotSupported, cudaGetLastError());
-  cudaFuncAttributes attributes{};
-  EXPECT_CUDA(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, &stub));
-  cudaGetLastError();
-}
-
 TEST(RuntimeErrors, NamesAndTextsAreTheKnownOnes) {
   EXPECT_STREQ("cudaSuccess", cudaGetErrorName(cudaSuccess));
   EXPECT_STREQ("no error", cudaGetErrorString(cudaSuccess));
