@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "softgpu/runtime/error_table.h"
@@ -20,45 +21,45 @@ struct Managed {
 };
 
 /// A registered binary.
-struct Image {
-  const void* binary = nullptr;
+struct Binary {
+  const void* code = nullptr;
   std::vector<Managed> managed;
   std::once_flag once;
   CUlibrary library = nullptr;
   cudaError_t error = cudaSuccess;  ///< why there is no library
 };
-using ImagePointer = std::shared_ptr<Image>;
+using BinaryPointer = std::shared_ptr<Binary>;
 
 struct Entity {
-  ImagePointer image;
+  BinaryPointer image;
   std::string name;
   CUkernel kernel = nullptr;  ///< of a stub, once it is known
 };
 
 /// All that is registered, by the addresses that programs name it by.
-struct Images {
+struct Registered {
   std::mutex mutex;
-  std::unordered_map<const void*, ImagePointer> images;
+  std::unordered_map<const void*, BinaryPointer> images;
   std::unordered_map<const void*, Entity> stubs;
   std::unordered_map<const void*, Entity> variables;
   std::unordered_set<const void*> kernels;  ///< that the driver knows
 };
 
-Images& all() {
+Registered& all() {
   // Never destroyed: the binary unregisters in an exit handler, in no order that we know.
-  static auto& instance = *new Images;
+  static auto& instance = *new Registered;
   return instance;
 }
 
-ImagePointer imageOf(void** handle) {
+BinaryPointer imageOf(void** handle) {
   const std::lock_guard lock(all().mutex);
   const auto found = all().images.find(handle);
   return found == all().images.end() ? nullptr : found->second;
 }
 
-void load(Image& image) {
+void load(Binary& image) {
   CUlibrary library = nullptr;
-  image.error = toRuntimeError(CU(cuLibraryLoadData, &library, image.binary, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  image.error = toRuntimeError(CU(cuLibraryLoadData, &library, image.code, nullptr, nullptr, 0, nullptr, nullptr, 0));
   if (image.error != cudaSuccess) return;
   image.library = library;
   for (const Managed& variable : image.managed) {
@@ -69,13 +70,13 @@ void load(Image& image) {
   }
 }
 
-cudaError_t loaded(Image& image) {
+cudaError_t loaded(Binary& image) {
   std::call_once(image.once, load, image);
   return image.error;
 }
 
 void enter(std::unordered_map<const void*, Entity>& entities, void** handle, const void* address, const char* name) {
-  ImagePointer image = imageOf(handle);
+  BinaryPointer image = imageOf(handle);
   if (image == nullptr || name == nullptr) return;
   const std::lock_guard lock(all().mutex);
   entities[address] = {std::move(image), name, nullptr};
@@ -181,8 +182,8 @@ char __cudaInitModule(void** handle);
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* stub);
 
 void** __cudaRegisterFatBinary(void* binary) {
-  auto image = std::make_shared<Image>();
-  image->binary = binary;
+  auto image = std::make_shared<Binary>();
+  image->code = binary;
   auto** handle = reinterpret_cast<void**>(image.get());
   const std::lock_guard lock(all().mutex);
   all().images[handle] = std::move(image);
@@ -192,7 +193,7 @@ void** __cudaRegisterFatBinary(void* binary) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 
 void __cudaUnregisterFatBinary(void** handle) {
-  const ImagePointer image = imageOf(handle);
+  const BinaryPointer image = imageOf(handle);
   if (image == nullptr) return;
   const auto isOfImage = [&](const auto& entry) { return entry.second.image == image; };
   {
@@ -215,7 +216,7 @@ void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, 
 }
 
 void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, size_t, int, int) {
-  const ImagePointer image = imageOf(handle);
+  const BinaryPointer image = imageOf(handle);
   if (image == nullptr || name == nullptr) return;
   image->managed.push_back({host, name});
   enter(all().variables, handle, host, name);
@@ -227,7 +228,7 @@ void __cudaRegisterUnifiedTable(void) {}
 
 /// Called where the host first uses a managed variable of the binary.
 char __cudaInitModule(void** handle) {
-  const ImagePointer image = imageOf(handle);
+  const BinaryPointer image = imageOf(handle);
   if (image == nullptr) return 0;
   return inContext([&] { return loaded(*image); }) == cudaSuccess ? 1 : 0;
 }
