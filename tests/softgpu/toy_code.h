@@ -22,6 +22,9 @@ struct ToyWrapper {
 //   count:   adds 1 to the variable `counter` by way of the variable `pointer`; out[0] = what it is then
 //   shape:   out = block and grid dimensions, dynamic shared bytes; whole blocks
 //   shared:  fills its shared memory, dynamic part included, and writes the number of its bytes to out[block]; whole
+//   crowd:   out[0] = the most blocks that were there at once; each pauses a few times
+//   gather:  every thread waits until all blocks have begun, and says that it only looks; out[0] = blocks
+//   hurry:   the same, but claims to do more than look
 //   broken:  cannot be translated
 /// Parameters of `fill`, at the offsets that its image tells.
 struct ToyFill {

@@ -66,6 +66,31 @@ void sharedBlock(simt::HostThread* self, const void* params) {
   outOf(params)[self->block] = bytes;
 }
 
+void crowd(simt::HostThread* self, const void* params) {
+  std::uint32_t* out = outOf(params);
+  if (self->thread != 0) return;
+  const std::uint32_t here = std::atomic_ref(out[1]).fetch_add(1) + 1;
+  std::atomic_ref most(out[0]);
+  for (std::uint32_t seen = most; seen < here && !most.compare_exchange_weak(seen, here);) {
+  }
+  for (int i = 0; i < 4; ++i) self->ops->pause(self, false);
+  std::atomic_ref(out[1]).fetch_sub(1);
+}
+
+void waitForAll(simt::HostThread* self, const void* params, bool again) {
+  std::atomic_ref begun(*outOf(params));
+  if (self->thread == 0) begun.fetch_add(1);
+  while (begun.load() != self->blocks) self->ops->pause(self, again);
+}
+
+void gather(simt::HostThread* self, const void* params) {
+  waitForAll(self, params, true);
+}
+
+void hurry(simt::HostThread* self, const void* params) {
+  waitForAll(self, params, false);
+}
+
 void trapEntry(simt::HostThread* self, const void*) {
   self->ops->trap(self, "whole blocks only");
 }
@@ -81,6 +106,9 @@ constexpr PtxFunction kFunctions[] = {
     {"count", kOutParam, 1, 8, 0, 0, 256},
     {"shape", kOutParam, 1, 8, 0, 0, 1024},
     {"shared", kOutParam, 1, 8, kToyStaticBytes, 0, 1024},
+    {"crowd", kOutParam, 1, 8, 0, 0, 1024},
+    {"gather", kOutParam, 1, 8, 0, 0, 1024},
+    {"hurry", kOutParam, 1, 8, 0, 0, 1024},
     {"broken", kOutParam, 1, 8, 0, 0, 1024},
 };
 constexpr simt::HostKernel kKernels[] = {
@@ -89,6 +117,9 @@ constexpr simt::HostKernel kKernels[] = {
     {"count", trapEntry, 8, 0, 256, countBlock},
     {"shape", trapEntry, 8, 0, 1024, shapeBlock},
     {"shared", trapEntry, 8, kToyStaticBytes, 1024, sharedBlock},
+    {"crowd", crowd, 8, 0, 1024, nullptr},
+    {"gather", gather, 8, 0, 1024, nullptr},
+    {"hurry", hurry, 8, 0, 1024, nullptr},
 };
 constexpr PtxVariable kVariables[] = {{"counter", offsetof(Variables, counter), 4, false},
                                       {"table", offsetof(Variables, table), 16, true},

@@ -1,5 +1,6 @@
 #include "softgpu/device/kernel_task.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -13,7 +14,18 @@ namespace {
 
 constexpr std::int64_t kSliceNanoseconds = 100'000;  ///< between two looks at other streams
 
+/// Threads of GPU code that are resident at first: each has a stack, and all run before other streams have their turn.
+constexpr std::size_t kUsualCrowd = 2048;
+/// Passes in which no block ends before others come in as well: they may be what is waited for.
+constexpr int kPatience = 16;
+
 }  // namespace
+
+KernelTask::KernelTask(const KernelOperation& kernel, Context& context)
+    : kernel_(kernel),
+      context_(context),
+      // Those compiled for the host are few, and wait for one another from the start.
+      crowd_(kernel.code == nullptr ? ~std::size_t{0} : kUsualCrowd) {}
 
 Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
   say("device %d: kernel %s failed: %s", engine.deviceIndex(), kernel_.kernel->name, why.c_str());
@@ -23,8 +35,21 @@ Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
   return Step::Done;
 }
 
+bool KernelTask::hasRoom() const {
+  return resident_.empty() || (resident_.size() + 1) * kernel_.threads <= crowd_;
+}
+
+/// After a pass in which no block ended. False if that changes nothing.
+bool KernelTask::makeRoom(bool progress) {
+  if (nextBlock_ == kernel_.blocks || hasRoom()) return false;
+  if (progress && ++passesSinceAnEnd_ < kPatience) return false;
+  passesSinceAnEnd_ = 0;
+  crowd_ = std::max(2 * crowd_, 2 * std::size_t{kernel_.threads});
+  return true;
+}
+
 bool KernelTask::admit(Engine& engine) {
-  while (nextBlock_ < kernel_.blocks && engine.takeSlot()) {
+  while (nextBlock_ < kernel_.blocks && hasRoom() && engine.takeSlot()) {
     resident_.push_back(engine.blocks().take(kernel_, nextBlock_, engine.stacks(), engine.weakMemory(kernel_.threads)));
     if (!resident_.back()->ready()) return false;
     ++nextBlock_;
@@ -84,6 +109,7 @@ Step KernelTask::step(Engine& engine) {
   }
   if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
   bool progress = runResident(engine);
+  bool ended = false;
   for (std::size_t i = 0; i < resident_.size();) {
     if (const std::string* message = resident_[i]->trapped()) {
       return fail(engine, CUDA_ERROR_LAUNCH_FAILED, "a thread trapped: " + *message);
@@ -95,9 +121,11 @@ Step KernelTask::step(Engine& engine) {
     engine.blocks().give(std::move(resident_[i]));
     resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(i));
     engine.releaseSlots(1);
-    progress = true;
+    progress = ended = true;
   }
   if (resident_.empty() && nextBlock_ == kernel_.blocks) return Step::Done;
+  if (ended) passesSinceAnEnd_ = 0;
+  if (!ended && makeRoom(progress)) return Step::Progress;
   return progress ? Step::Progress : Step::Polling;
 }
 

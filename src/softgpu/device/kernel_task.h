@@ -15,11 +15,13 @@ class Context;
 
 class KernelTask : public Task {
  public:
-  KernelTask(const KernelOperation& kernel, Context& context) : kernel_(kernel), context_(context) {}
+  KernelTask(const KernelOperation& kernel, Context& context);
   Step step(Engine& engine) override;
 
  private:
   bool admit(Engine& engine);
+  bool hasRoom() const;
+  bool makeRoom(bool progress);
   bool runResident(Engine& engine);
   Step runWhole(Engine& engine);
   Step fail(Engine& engine, CUresult error, const std::string& why);
@@ -28,6 +30,8 @@ class KernelTask : public Task {
   Context& context_;
   std::vector<std::unique_ptr<Block>> resident_;
   std::uint32_t nextBlock_ = 0;
+  std::size_t crowd_;                     ///< threads that may be resident while others wait to come in
+  int passesSinceAnEnd_ = 0;              ///< of a block
   std::vector<std::max_align_t> shared_;  ///< of blocks that are run whole
 };
 

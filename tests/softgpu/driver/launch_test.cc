@@ -114,6 +114,29 @@ TEST_F(CodeTest, OtherStreamsGoOnWhileALongKernelRuns) {
   EXPECT_CU(cuStreamDestroy(other));
 }
 
+TEST_F(CodeTest, BlocksComeInAFewAtATime) {
+  std::uint32_t* out = words();
+  EXPECT_CU(launchOut("crowd", {1000, 1, 1}, {64, 1, 1}, out));
+  EXPECT_CU(cuStreamSynchronize(stream_));
+  EXPECT_LE(out[0], 2048u / 64);
+  EXPECT_GT(out[0], 1u);
+  EXPECT_CU(launchOut("crowd", {20, 1, 1}, {1024, 1, 1}, out + 2));
+  EXPECT_CU(cuStreamSynchronize(stream_));
+  EXPECT_LE(out[2], 2u);
+  EXPECT_EQ(out[1] + out[3], 0u) << "all of them have ended";
+}
+
+TEST_F(CodeTest, BlocksThatAreWaitedForComeIn) {
+  std::uint32_t* out = words();
+  EXPECT_CU(launchOut("gather", {300, 1, 1}, {32, 1, 1}, out));
+  EXPECT_CU(launchOut("hurry", {300, 1, 1}, {32, 1, 1}, out + 1));
+  EXPECT_CU(launchOut("gather", {5, 1, 1}, {1024, 1, 1}, out + 2));
+  EXPECT_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(out[0], 300u);
+  EXPECT_EQ(out[1], 300u);
+  EXPECT_EQ(out[2], 5u);
+}
+
 TEST_F(CodeTest, CooperativeLaunchesAreOfBlocksThatAreThereAtOnce) {
   std::uint32_t* out = words();
   void* params[] = {&out};
