@@ -85,6 +85,27 @@ ROOMS = {
         "for": "libcuda.so.1: the driver's calls",
         "may": {"softgpu": {}, "softgpu/memory": {}, "softgpu/device": {}},
     },
+    "softgpu/ptx/text": {
+        "for": "PTX text and what it says, as plain values",
+        "may": {},
+    },
+    "softgpu/ptx/support": {
+        "for": "functions that translated code calls: odd roundings, small floats, lanes of a warp, printf",
+        "may": {"device/simt": {"only": r"simt_host_abi\.h"}},
+    },
+    "softgpu/ptx/translate": {
+        "for": "from PTX to LLVM's intermediate code",
+        "may": {
+            "device/simt": {"only": r"simt_host_abi\.h"}, "softgpu": {"only": r"ptx_library\.h"}, "softgpu/ptx/text": {},
+        },
+    },
+    "softgpu/ptx": {
+        "for": "libsoftgpu-ptx.so: images in, machine code out, by LLVM; code kept on disk",
+        "may": {
+            "device/simt": {"only": r"simt_host_abi\.h"}, "softgpu": {"only": r"ptx_library\.h"}, "softgpu/ptx/text": {},
+            "softgpu/ptx/support": {}, "softgpu/ptx/translate": {},
+        },
+    },
     "softgpu/runtime": {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
         "may": {"softgpu": {"only": r"say\.h"}},

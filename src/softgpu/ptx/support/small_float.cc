@@ -1,4 +1,5 @@
 // Floats of 8 and 16 bits, and tf32.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,5 @@
 // printf, malloc, assert and clocks of device code.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

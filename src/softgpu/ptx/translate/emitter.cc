@@ -1,5 +1,6 @@
 #include "softgpu/ptx/translate/emitter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "softgpu/ptx/translate/handlers.h"

@@ -1,4 +1,5 @@
 // Operands: registers, numbers, addresses.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace tutti::softgpu::ptx {
 namespace {
