@@ -6,6 +6,7 @@
 #include <string>
 
 #include "softgpu/device/context.h"
+#include "softgpu/device/device.h"
 #include "softgpu/device/engine.h"
 #include "softgpu/say.h"
 
@@ -96,6 +97,12 @@ Step KernelTask::runWhole(Engine& engine) {
   } while (nextBlock_ < kernel_.blocks && Engine::now() < end);
   engine.releaseSlots(1);
   return nextBlock_ == kernel_.blocks ? Step::Done : Step::Progress;
+}
+
+/// Its blocks leave their slots to others.
+void KernelTask::abandon() {
+  context_.device().engine().releaseSlots(static_cast<int>(resident_.size()));
+  resident_.clear();
 }
 
 Step KernelTask::step(Engine& engine) {

@@ -17,6 +17,7 @@ class KernelTask : public Task {
  public:
   KernelTask(const KernelOperation& kernel, Context& context);
   Step step(Engine& engine) override;
+  void abandon() override;
 
  private:
   bool admit(Engine& engine);

@@ -1,3 +1,6 @@
+#include <chrono>
+#include <thread>
+
 #include "softgpu/cuda_fixture.h"
 
 namespace tutti::softgpu::test {
@@ -78,6 +81,26 @@ TEST_F(Kernel, TrapIsStickyUntilReset) {
   EXPECT_CU(cuDevicePrimaryCtxReset(0));
   EXPECT_CU(cuStreamCreate(&stream_, 0));
   EXPECT_CU(cuStreamSynchronize(stream_));
+}
+
+TEST_F(Kernel, BlocksThatAFailureStopsLeaveRoomForOthers) {
+  for (int i = 0; i < 5; ++i) {  // 5000 blocks in all, of the 4096 that a device takes at once
+    std::uint32_t* flags = words();
+    memory_.clear();  // goes with the context
+    CUstream other = nullptr;
+    EXPECT_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    EXPECT_CU(launch("Wait", 1000, 1, other, {flags + 64, flags, 0, 7}));
+    EXPECT_CU(launch("Trap", 1, 64, stream_, {}));
+    EXPECT_CU_ERROR(cuStreamSynchronize(stream_), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_CU(cuDevicePrimaryCtxReset(0));
+    EXPECT_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+  }
+  EXPECT_CU(launch("Empty", 1, 32, stream_, {}));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_CU(cuStreamQuery(stream_));
 }
 
 }  // namespace
