@@ -1,0 +1,257 @@
+// Images: text, fatbins and their wrappers; what cannot be read or translated is told with its place.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "softgpu/ptx/run.h"
+
+namespace tutti::softgpu::test {
+namespace {
+
+bool names(const std::string& why, const std::string& what) {
+  return why.find(what) != std::string::npos;
+}
+
+/// Text whose kernel holds `code` in line 4 + 1.
+std::string withCode(const std::string& code) {
+  return moduleHead() + ".visible .entry bad(.param .u64 p) {\n" + code + "\nret;\n}\n";
+}
+
+TEST(PtxImage, WhatIsNotTranslatedIsNamedWithItsKernelAndLine) {
+  const char* const codes[][2] = {
+      {"{ .reg .f32 %f<5>; tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [picture, {%f4, %f4}]; }", "tex"},
+      {"{ .reg .b32 %r<8>; .reg .f32 %f<8>; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3},"
+       " {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f4, %f5, %f6, %f7}; }",
+       "mma"},
+      {"{ .reg .b32 %r<9>; .reg .u64 %l; wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0, %r1, %r2, %r3, %r4, %r5, "
+       "%r6, %r7},"
+       " [%l]; }",
+       "wmma"},
+      {"{ .reg .b32 %r; frobnicate.u32 %r, 1; }", "frobnicate"},
+      {"{ .reg .b32 %r; add.u32.sideways %r, %r, 1; }", "sideways"},
+  };
+  for (const auto& [code, word] : codes) {
+    const std::string text = moduleHead() + ".global .texref picture;\n.visible .entry bad(.param .u64 p) {\n" + code +
+                             "\nret;\n}\n.visible .entry good() { ret; }\n";
+    Program program(text.c_str());
+    ASSERT_NE(program.get(), nullptr) << code << ": " << program.why();
+    EXPECT_EQ(program.kernel("bad"), nullptr) << code;
+    EXPECT_TRUE(names(program.why(), "bad")) << program.why();
+    EXPECT_TRUE(names(program.why(), word)) << program.why();
+    EXPECT_TRUE(names(program.why(), "6")) << "line 6: " << program.why();
+    EXPECT_NE(program.kernel("good"), nullptr) << "other kernels are not harmed: " << program.why();
+  }
+}
+
+TEST(PtxImage, WhatAKernelCallsIsTranslatedWithIt) {
+  const std::string text = moduleHead() +
+                           ".func helper() {\n.reg .b32 %r;\nfrobnicate.u32 %r, 1;\nret;\n}\n"
+                           ".visible .entry calls() {\ncall helper;\nret;\n}\n.visible .entry good() { ret; }\n";
+  Program program(text.c_str());
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.kernel("calls"), nullptr);
+  EXPECT_TRUE(names(program.why(), "frobnicate")) << program.why();
+  EXPECT_TRUE(names(program.why(), "6")) << program.why();
+  EXPECT_NE(program.kernel("good"), nullptr) << program.why();
+}
+
+TEST(PtxImage, AReasonIsCutToTheSpaceThereIs) {
+  const std::string text = withCode("{ .reg .b32 %r; frobnicate.u32 %r, 1; }");
+  char why[512] = "";
+  const PtxProgram* const program = softgpuPtxLoad(kPtxAbiVersion, text.c_str(), 0, 90, why, sizeof(why));
+  ASSERT_NE(program, nullptr) << why;
+  std::memset(why, 'x', sizeof(why));
+  EXPECT_EQ(softgpuPtxKernel(program, 0, why, 10), nullptr);
+  EXPECT_LT(::strnlen(why, sizeof(why)), 10u);
+  EXPECT_EQ(why[10], 'x');
+  softgpuPtxUnload(program);
+}
+
+TEST(PtxImage, MalformedTextIsRefusedWithItsLine) {
+  const char* const tails[] = {
+      ".visible .entry open(.param .u64 p) {\nret;\n",  // never closed
+      ".visible .entry twice(.param .u64 p .param .u64 q) {\nret;\n}\n",
+      ".global .u32 x = ;\n",
+      ".global u32 x;\n",
+      ")\n",
+  };
+  for (const char* const tail : tails) {
+    const std::string text = moduleHead() + "// a comment\n/* and\nanother */\n" + tail;
+    const Program program(text.c_str());
+    EXPECT_EQ(program.get(), nullptr) << tail;
+    EXPECT_TRUE(names(program.why(), "7") || names(program.why(), "8") || names(program.why(), "9")) << program.why();
+  }
+}
+
+/// Errors in bodies may be found at once or when the code is made.
+TEST(PtxImage, MalformedCodeIsRefusedWithItsLine) {
+  for (const char* const code : {"mov.u32 %r1, ;", "add.u32 %r1 %r2;", "mov.u32 %nowhere, 1;", "bra NOWHERE;",
+                                 "ld.global.u32 %nowhere, [unknown];", "call unknown;"}) {
+    const std::string text = withCode(code);
+    Program program(text.c_str());
+    EXPECT_TRUE(program.get() == nullptr || program.kernel("bad") == nullptr) << code;
+    EXPECT_TRUE(names(program.why(), "5") || names(program.why(), "6")) << code << ": " << program.why();
+  }
+}
+
+TEST(PtxImage, GarbageIsRefusedWithAReason) {
+  const std::string noise = "\x01\x02\x03\x7f garbage that is none of it \xff\xfe\x80", elf =
+                                                                                            "\x7f"
+                                                                                            "ELF\x02\x01\x01";
+  for (const std::string& bytes : {noise, elf, std::string(64, '\0'), std::string("hello"), std::string(4, '\xff')}) {
+    const Program program(bytes.data(), bytes.size());
+    EXPECT_EQ(program.get(), nullptr);
+    EXPECT_FALSE(program.why().empty());
+  }
+}
+
+TEST(PtxImage, AnotherVersionOfTheContractIsRefused) {
+  const std::string text = moduleHead();
+  char why[512] = "";
+  EXPECT_EQ(softgpuPtxLoad(kPtxAbiVersion + 1, text.c_str(), 0, 90, why, sizeof(why)), nullptr);
+  EXPECT_STRNE(why, "");
+}
+
+TEST(PtxImage, AModuleMayBeEmpty) {
+  const Program program(moduleHead().c_str());
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.get()->functionCount, 0u);
+  EXPECT_EQ(program.get()->variableCount, 0u);
+  EXPECT_EQ(program.get()->variableBytes, 0u);
+}
+
+TEST(PtxImage, TextMayGoOnceItIsRead) {
+  auto text = std::make_unique<std::string>(moduleHead() + kernelText("stores", "st.global.u64 [%out], 5;"));
+  Program program(text->data(), text->size());  // without a NUL inside of its bytes
+  text->assign(text->size(), 'x');
+  text.reset();
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{5});
+}
+
+TEST(PtxImage, CodeIsMadeOnce) {
+  const std::string text = moduleHead() + kernelText("stores", "st.global.u64 [%out], 5;");
+  Program program(text.c_str());
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  const simt::HostKernel* const kernel = program.kernel("stores");
+  ASSERT_NE(kernel, nullptr) << program.why();
+  EXPECT_EQ(program.kernel("stores"), kernel);
+  EXPECT_STREQ(kernel->name, "stores");
+  EXPECT_EQ(kernel->paramBytes, 20u);
+}
+
+TEST(PtxImage, CommentsAndDebugDirectivesSayNothing) {
+  const std::string text =
+      "//\n// Generated by hand\n//\n" + moduleHead() + "\t.file 1 \"x.cu\"\n/* .global .u32 hidden; */\n" +
+      kernelText("stores", "\t.loc 1 5 3\n.pragma \"nounroll\";\nst.global.u64 [%out], 6; // .reg\n") +
+      ".section .debug_str\n{\n.b8 1, 2, 3\n.b8 0\n}\n";
+  Program program(text.c_str());
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.get()->variableCount, 0u);
+  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{6});
+}
+
+/// A fatbin as `fatbinary` writes it, with entries that are not compressed.
+class Fatbin {
+ public:
+  static constexpr std::uint16_t kPtx = 1, kElf = 2;
+
+  void add(std::uint16_t kind, std::uint32_t architecture, const std::string& payload) {
+    std::string padded = payload + '\0';
+    padded.resize((padded.size() + 7) / 8 * 8);
+    put<std::uint16_t>({kind, 0x0101});
+    put<std::uint32_t>({64});
+    put<std::uint64_t>({padded.size()});
+    put<std::uint32_t>({0, 0});
+    put<std::uint16_t>({3, 8});
+    put<std::uint32_t>({architecture, 0, 0});
+    put<std::uint64_t>({0x11, 0, 0});
+    entries_ += padded;
+  }
+  std::string bytes() const {
+    std::string head(16, '\0');
+    const std::uint32_t magic = 0xba55ed50;
+    const std::uint16_t version = 1, size = 16;
+    const std::uint64_t rest = entries_.size();
+    std::memcpy(head.data(), &magic, 4);
+    std::memcpy(head.data() + 4, &version, 2);
+    std::memcpy(head.data() + 6, &size, 2);
+    std::memcpy(head.data() + 8, &rest, 8);
+    return head + entries_;
+  }
+
+ private:
+  template <typename T>
+  void put(std::initializer_list<T> values) {
+    for (const T value : values) entries_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  std::string entries_;
+};
+
+std::string numbered(int number, const std::string& target) {
+  return ".version 8.3\n.target " + target + "\n.address_size 64\n" +
+         kernelText("stores", "st.global.u64 [%out], " + std::to_string(number) + ";");
+}
+
+TEST(PtxImage, OfAFatbinTheNewestThatTheDeviceRunsIsTaken) {
+  Fatbin fatbin;
+  fatbin.add(Fatbin::kElf, 90,
+             "\x7f"
+             "ELF and no more");
+  fatbin.add(Fatbin::kPtx, 70, numbered(70, "sm_70"));
+  fatbin.add(Fatbin::kPtx, 90, numbered(90, "sm_90"));
+  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
+  fatbin.add(Fatbin::kPtx, 120, numbered(120, "sm_120"));
+  const std::string bytes = fatbin.bytes();
+  Program program(bytes.data(), bytes.size());
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{90});
+  Program ofUnknownSize(bytes.data());
+  ASSERT_NE(ofUnknownSize.get(), nullptr) << ofUnknownSize.why();
+  EXPECT_EQ(ofUnknownSize.run("stores", {}, {}, 1), std::vector<std::uint64_t>{90});
+}
+
+TEST(PtxImage, TheWrapperOfAProgramLeadsToItsFatbin) {
+  Fatbin fatbin;
+  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
+  const std::string bytes = fatbin.bytes();
+  const struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const void* fatbin;
+    const void* unused = nullptr;
+  } wrapper{.fatbin = bytes.data()};
+  Program program(&wrapper);
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{80});
+}
+
+TEST(PtxImage, AFatbinWithoutPtxThatTheDeviceRunsIsRefused) {
+  Fatbin machineCode, tooNew, empty;
+  machineCode.add(Fatbin::kElf, 90,
+                  "\x7f"
+                  "ELF and no more");
+  tooNew.add(Fatbin::kPtx, 120, numbered(120, "sm_120"));
+  for (const Fatbin& fatbin : {machineCode, tooNew, empty}) {
+    const std::string bytes = fatbin.bytes();
+    const Program program(bytes.data(), bytes.size());
+    EXPECT_EQ(program.get(), nullptr);
+    EXPECT_TRUE(names(program.why(), "PTX")) << program.why();
+  }
+}
+
+TEST(PtxImage, AFatbinThatIsCutShortIsRefused) {
+  Fatbin fatbin;
+  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
+  const std::string bytes = fatbin.bytes();
+  for (const std::size_t size :
+       {std::size_t{4}, std::size_t{16}, std::size_t{40}, std::size_t{100}, bytes.size() / 2}) {
+    const std::string cut = bytes.substr(0, size);
+    const Program program(cut.data(), cut.size());
+    EXPECT_EQ(program.get(), nullptr) << size;
+    EXPECT_FALSE(program.why().empty()) << size;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::softgpu::test
