@@ -179,6 +179,22 @@ selp.b64 %l2, %l0, %l1, %p;
 {
   .param .b32 p, r;
   st.param.b32 [p], %index;
+  prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
+  call (r), %l2, (p), prototype;
+  ld.param.b32 %r, [r];
+}
+)",
+                              4, kTwoFunctions);
+  ASSERT_EQ(lanes.size(), 4u);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(lanes[i].r, i < 2 ? i + 100 : i * 3) << i;
+}
+
+TEST(PtxCall, GoesToOneOfTheListedTargets) {
+  const auto lanes = runLanes(R"(
+mov.u64 %l2, second;
+{
+  .param .b32 p, r;
+  st.param.b32 [p], %index;
   targets: .calltargets first, second;
   call (r), %l2, (p), targets;
   ld.param.b32 %r, [r];
@@ -186,7 +202,7 @@ selp.b64 %l2, %l0, %l1, %p;
 )",
                               4, kTwoFunctions);
   ASSERT_EQ(lanes.size(), 4u);
-  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(lanes[i].r, i < 2 ? i + 100 : i * 3) << i;
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(lanes[i].r, i * 3) << i;
 }
 
 TEST(PtxCall, FunctionsMeetOthersAtBarriers) {

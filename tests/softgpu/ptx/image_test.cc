@@ -18,30 +18,37 @@ std::string withCode(const std::string& code) {
   return moduleHead() + ".visible .entry bad(.param .u64 p) {\n" + code + "\nret;\n}\n";
 }
 
+/// `code` in line 6 of a module is refused with `word`, and harms no other kernel.
+void expectRefused(const std::string& declaration, const std::string& code, const std::string& word) {
+  const std::string text = moduleHead() + declaration + "\n.visible .entry bad(.param .u64 p) {\n" + code +
+                           "\nret;\n}\n.visible .entry good() { ret; }\n";
+  Program program(text.c_str());
+  ASSERT_NE(program.get(), nullptr) << code << ": " << program.why();
+  EXPECT_EQ(program.kernel("bad"), nullptr) << code;
+  EXPECT_TRUE(names(program.why(), "bad")) << program.why();
+  EXPECT_TRUE(names(program.why(), word)) << program.why();
+  EXPECT_TRUE(names(program.why(), "6")) << "line 6: " << program.why();
+  EXPECT_NE(program.kernel("good"), nullptr) << "other kernels are not harmed: " << program.why();
+}
+
 TEST(PtxImage, WhatIsNotTranslatedIsNamedWithItsKernelAndLine) {
-  const char* const codes[][2] = {
-      {"{ .reg .f32 %f<5>; tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [picture, {%f4, %f4}]; }", "tex"},
-      {"{ .reg .b32 %r<8>; .reg .f32 %f<8>; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3},"
-       " {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f4, %f5, %f6, %f7}; }",
-       "mma"},
-      {"{ .reg .b32 %r<9>; .reg .u64 %l; wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0, %r1, %r2, %r3, %r4, %r5, "
-       "%r6, %r7},"
-       " [%l]; }",
-       "wmma"},
-      {"{ .reg .b32 %r; frobnicate.u32 %r, 1; }", "frobnicate"},
-      {"{ .reg .b32 %r; add.u32.sideways %r, %r, 1; }", "sideways"},
-  };
-  for (const auto& [code, word] : codes) {
-    const std::string text = moduleHead() + ".global .texref picture;\n.visible .entry bad(.param .u64 p) {\n" + code +
-                             "\nret;\n}\n.visible .entry good() { ret; }\n";
-    Program program(text.c_str());
-    ASSERT_NE(program.get(), nullptr) << code << ": " << program.why();
-    EXPECT_EQ(program.kernel("bad"), nullptr) << code;
-    EXPECT_TRUE(names(program.why(), "bad")) << program.why();
-    EXPECT_TRUE(names(program.why(), word)) << program.why();
-    EXPECT_TRUE(names(program.why(), "6")) << "line 6: " << program.why();
-    EXPECT_NE(program.kernel("good"), nullptr) << "other kernels are not harmed: " << program.why();
-  }
+  expectRefused("//",
+                "{ .reg .b32 %r<8>; .reg .f32 %f<8>; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+                " {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f4, %f5, %f6, %f7}; }",
+                "mma");
+  expectRefused("//",
+                "{ .reg .b32 %r<9>; .reg .u64 %l; wmma.load.a.sync.aligned.row.m16n16k16.f16"
+                " {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%l]; }",
+                "wmma");
+  expectRefused("//", "{ .reg .b32 %r; frobnicate.u32 %r, 1; }", "frobnicate");
+  expectRefused("//", "{ .reg .b32 %r; add.u32.sideways %r, %r, 1; }", "sideways");
+}
+
+TEST(PtxImage, TexturesAreRefusedWhereTheyAreUsed) {
+  expectRefused(".global .texref picture;",
+                "{ .reg .f32 %f<5>; tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [picture, {%f4, %f4}]; }", "tex");
+  expectRefused("//", "{ .reg .f32 %f<5>; .reg .u64 %l; tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%l, {%f4, %f4}]; }",
+                "tex");
 }
 
 TEST(PtxImage, WhatAKernelCallsIsTranslatedWithIt) {

@@ -206,10 +206,17 @@ TEST(PtxInteger, ImmediateOperandsAreOfTheInstructionsType) {
       {"and.b32 %d, %a, 0b1010;", "b32 = b32", {{7, 2}}},
       {"add.u32 %d, %a, 017;", "u32 = u32", {{1, 16}}},
       {"add.u64 %d, %a, 0x8000000000000000U;", "u64 = u64", {{1, 0x8000000000000001u}}},
+  });
+}
+
+TEST(PtxInteger, ConstantExpressionsAreThoseOfC) {
+  expectResults({
       {"mov.u32 %d, (3 + 4) * 2 - 0x10;", "u32 =", {{{}, -2}}},
       {"mov.u32 %d, 1 << 5 | 3;", "u32 =", {{{}, 35}}},
       {"mov.u32 %d, 7 > 3 ? 10 : 20;", "u32 =", {{{}, 10}}},
       {"mov.s32 %d, !5 + ~0;", "s32 =", {{{}, -1}}},
+      {"mov.u32 %d, 17 % 5 + 17 / 5;", "u32 =", {{{}, 5}}},
+      {"mov.u32 %d, 0xff & 0x3c ^ 1;", "u32 =", {{{}, 0x3d}}},
   });
 }
 

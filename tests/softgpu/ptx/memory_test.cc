@@ -75,9 +75,6 @@ TEST(PtxMemory, VectorsAreConsecutive) {
       {"ld.global.v4.s16 {%d, %e, %g, %h}, [%in];",
        "b32 b32 b32 b32 = b64",
        {{0x0001ffff00028000u, {0xffff8000u, 2, 0xffffffffu, 1}}}},
-      {"{ .reg .v4 .b32 %v; ld.global.v4.b32 %v, [%in]; mov.b32 %d, %v.x; mov.b32 %e, %v.w; }",
-       "b32 b32 = b64 b64",
-       {{{a, b}, {1, 4}}}},
       {"ld.global.v2.b32 {_, %d}, [%in];", "b32 = b64", {{a, 2}}},
       {"{ .reg .b128 %q; ld.global.b128 %q, [%in]; mov.b128 {%d, %e}, %q; }", "b64 b64 = b64 b64", {{{a, b}, {a, b}}}},
   });
@@ -94,6 +91,19 @@ TEST(PtxMemory, VectorsAreConsecutive) {
          {{{1, 2, 3, 4}, {0x0403020100000000u, 0}}}},
     });
   }
+}
+
+TEST(PtxMemory, RegistersThatAreVectorsAreLoadedAndStoredWhole) {
+  const std::uint64_t a = 0x0000000200000001u, b = 0x0000000400000003u;
+  expectResults({
+      {"{ .reg .v4 .b32 %v; ld.global.v4.b32 %v, [%in]; mov.b32 %d, %v.x; mov.b32 %e, %v.w; }",
+       "b32 b32 = b64 b64",
+       {{{a, b}, {1, 4}}}},
+      {"{ .reg .v2 .b32 %v; mov.b32 %v.x, %a; mov.b32 %v.y, %b; st.global.v2.b32 [%out], %v; ld.global.b64 %d, [%out]; "
+       "}",
+       "b64 = b32 b32",
+       {{{1, 2}, a}}},
+  });
 }
 
 TEST(PtxMemory, GenericAddressesLeadToEverySpace) {
@@ -210,7 +220,8 @@ TEST(PtxMemory, ParametersOfKernelsLieWhereTheProgramSays) {
   }
   struct {
     std::uint8_t byte = 200;
-    alignas(8) std::uint32_t first = 11, second = 12;
+    alignas(8) std::uint32_t first = 11;
+    std::uint32_t second = 12;
     std::uint64_t third = kBytes;
     std::int16_t fourth = -5;
     alignas(4) float number = 2.5f;

@@ -32,12 +32,19 @@ TEST(PtxMove, NumbersAreWrittenAsDecimalsOrBits) {
       {"mov.f64 %d, 0d3ff8000000000000;", "f64 =", {{{}, 1.5}}},
       {"mov.f32 %d, 1.5;", "f32 =", {{{}, 1.5f}}},
       {"mov.f64 %d, -0.1;", "f64 =", {{{}, -0.1}}},
-      {"mov.f32 %d, 1e3;", "f32 =", {{{}, 1000.f}}},
       {"add.f32 %d, %a, 0f3F800000;", "f32 = f32", {{1.f, 2.f}}},
       {"mov.b32 %d, 0f3F800000;", "b32 =", {{{}, 0x3f800000}}},
       {"mov.b16 %d, 0x8001;", "b16 =", {{{}, 0x8001}}},
       {"mov.f32 %d, 0fFF800000;", "f32 =", {{{}, -std::numeric_limits<float>::infinity()}}},
       {"mov.b64 %d, WARP_SZ;", "b64 =", {{{}, 32}}},
+  });
+}
+
+TEST(PtxMove, NumbersMayHaveAnExponent) {
+  expectResults({
+      {"mov.f32 %d, 1e3;", "f32 =", {{{}, 1000.f}}},
+      {"mov.f64 %d, -2.5e-3;", "f64 =", {{{}, -2.5e-3}}},
+      {"mov.f64 %d, 1.E+2;", "f64 =", {{{}, 100.0}}},
   });
 }
 

@@ -32,16 +32,20 @@ TEST(PtxVariable, BeginAsTheirInitializersSay) {
 .global .f32 decimal = 1.5;
 .visible .global .align 16 .b8 zeros[32];
 .global .v4 .b32 vector = {7, 8, 9, 10};
-.global .u32 sum = 3 * (4 + 5);
 )",
              {"ld.global.u32 %v, [number];", "ld.global.s16 %v, [negative];", "ld.global.u64 %v, [list+8];",
               "ld.global.u64 %v, [list+24];", "ld.const.u32 %v, [half];", "ld.const.u64 %v, [quarter];",
               "ld.const.u8 %v, [bytes+3];", "ld.const.u8 %v, [bytes+4];", "ld.const.u8 %v, [bytes+5];",
               "ld.global.u32 %v, [table+12];", "ld.global.u32 %v, [table+20];", "ld.global.u32 %v, [decimal];",
-              "ld.global.u64 %v, [zeros+16];", "ld.global.u64 %v, [vector+8];", "ld.global.u32 %v, [sum];",
-              "ld.global.u32 %v, [list];"});
+              "ld.global.u64 %v, [zeros+16];", "ld.global.u64 %v, [vector+8];", "ld.global.u32 %v, [list];"});
   EXPECT_EQ(values, (Values{42, 0xfffffffffffffffeu, 0x200, 0, 0x3f000000, 0x3fd0000000000000u, 0xff, 065, 0, 4, 0,
-                            0x3fc00000, 0, 0x0000000a00000009u, 27, 1}));
+                            0x3fc00000, 0, 0x0000000a00000009u, 1}));
+}
+
+TEST(PtxVariable, MayBeginAsConstantExpressions) {
+  EXPECT_EQ(loaded(".global .u32 sum = 3 * (4 + 5);\n.const .u32 list[2] = {1 << 4, ~0};\n",
+                   {"ld.global.u32 %v, [sum];", "ld.const.u32 %v, [list];", "ld.const.u32 %v, [list+4];"}),
+            (Values{27, 16, 0xffffffffu}));
 }
 
 TEST(PtxVariable, MayHoldAddressesOfOthers) {

@@ -31,20 +31,23 @@ Lane shuffled(const std::string& mode, std::uint32_t lane, std::uint32_t b, std:
 }
 
 TEST(PtxWarp, ShufflesStayInTheirSegment) {
+  std::vector<Instruction> table;
   for (const std::string mode : {"up", "down", "bfly", "idx"}) {
     for (const std::uint32_t c : mode == "up" ? std::vector<std::uint32_t>{0, 0x1800, 0x1000, 0x1e00, 0x5}
                                               : std::vector<std::uint32_t>{31, 0x181f, 0x101f, 0x1e1f, 0x5}) {
       for (const std::uint32_t b : {0u, 1u, 5u, 16u, 31u, 33u}) {
-        const auto lanes =
-            runLanes("add.u32 %t0, %index, 100;\nshfl.sync." + mode + ".b32 %r|%p, %t0, " + std::to_string(b) + ", " +
-                         std::to_string(c) + ", 0xffffffff;\nselp.u32 %s, 1, 0, %p;",
-                     32);
-        ASSERT_EQ(lanes.size(), 32u);
-        for (std::uint32_t lane = 0; lane < 32; ++lane)
-          ASSERT_EQ(lanes[lane], shuffled(mode, lane, b, c)) << mode << " b " << b << " c " << c << " lane " << lane;
+        std::vector<Case> cases;  // of a warp
+        for (std::uint32_t lane = 0; lane < 32; ++lane) {
+          const Lane expected = shuffled(mode, lane, b, c);
+          cases.push_back({100 + lane, {expected.r, expected.s}});
+        }
+        table.push_back(
+            {"shfl.sync." + mode + ".b32 %d|%e, %a, " + std::to_string(b) + ", " + std::to_string(c) + ", 0xffffffff;",
+             "b32 pred = b32", cases});
       }
     }
   }
+  expectResults(table);
 }
 
 TEST(PtxWarp, EachLaneMayNameAnotherSource) {
