@@ -41,7 +41,12 @@ TEST(PtxImage, WhatIsNotTranslatedIsNamedWithItsKernelAndLine) {
                 " {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%l]; }",
                 "wmma");
   expectRefused("//", "{ .reg .b32 %r; frobnicate.u32 %r, 1; }", "frobnicate");
+}
+
+TEST(PtxImage, WordsOfAnInstructionThatAreNotKnownAreRefused) {
   expectRefused("//", "{ .reg .b32 %r; add.u32.sideways %r, %r, 1; }", "sideways");
+  expectRefused("//", "{ .reg .f32 %r; add.rn.frob.f32 %r, %r, %r; }", "frob");
+  expectRefused("//", "{ .reg .u32 %r; .reg .u64 %l; ld.global.frob.u32 %r, [%l]; }", "frob");
 }
 
 TEST(PtxImage, TexturesAreRefusedWhereTheyAreUsed) {

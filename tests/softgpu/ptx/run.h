@@ -64,7 +64,7 @@ struct Shape {
 class Program {
  public:
   /// `bytes` 0: of text, as the contract has it. With SOFTGPU_PTX_KEEP=FOLDER every text that is valid is written
-  /// there, for ptxas to judge.
+  /// there, for ptxas to judge. No cache of code is used unless SOFTGPU_PTX_CACHE names one.
   explicit Program(const void* image, std::size_t bytes = 0);
   /// The text of a module without the lines at its head that all of them have.
   static Program of(const std::string& body);
