@@ -65,6 +65,8 @@ struct HostShape {
   std::uint32_t block[3];
   std::uint32_t grid[3];
   std::uint32_t dynamicSharedBytes;
+  /// 16 bytes, zeros at first, in which the blocks of a cooperative launch meet; null for others.
+  void* workspace;
 };
 
 /// One CUDA thread of a running kernel. The software GPU fills it; device code reads it through simt::Thread.

@@ -38,6 +38,7 @@ struct LaunchShape {
   unsigned sharedBytes;
   void** params;
   void** extra;
+  bool cooperative = false;  ///< its blocks may wait for one another
 };
 
 /// Checks a launch on the device of `context`, makes the code if it is the first one, and copies the parameters.

@@ -90,7 +90,8 @@ CUresult placeCode(const Function& function, Context* context, const LaunchShape
   auto code = std::make_shared<CodeLaunch>();
   code->shape = {{shape.block[0], shape.block[1], shape.block[2]},
                  {shape.grid[0], shape.grid[1], shape.grid[2]},
-                 shape.sharedBytes};
+                 shape.sharedBytes,
+                 shape.cooperative ? code->workspace : nullptr};
   code->variables = placed->variables();
   code->owner = std::move(placed);
   operation->code = std::move(code);
@@ -137,8 +138,10 @@ bool wantsClusters(const CUlaunchConfig& config) {
 
 CUresult launchCooperative(const char* name, CUfunction handle, CUstream stream, const LaunchShape& shape) {
   if (!machineExists()) return CUDA_ERROR_NOT_INITIALIZED;
-  const CUresult error = checkCooperative(handle, shape);
-  return error != CUDA_SUCCESS ? error : launch(name, handle, stream, shape);
+  if (const CUresult error = checkCooperative(handle, shape); error != CUDA_SUCCESS) return error;
+  LaunchShape cooperative = shape;
+  cooperative.cooperative = true;
+  return launch(name, handle, stream, cooperative);
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ inline KernelParams copyParams(const void* source, std::size_t bytes) {
 struct CodeLaunch {
   simt::HostShape shape = {};
   void* variables = nullptr;
+  std::uint32_t workspace[4] = {};    ///< HostShape::workspace points here where the launch is cooperative
   std::shared_ptr<const void> owner;  ///< keeps code and variables
 };
 

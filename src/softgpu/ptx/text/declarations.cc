@@ -1,5 +1,7 @@
 #include "softgpu/ptx/text/declarations.h"
 
+#include "softgpu/ptx/text/constants.h"
+
 #include <string>
 #include <utility>
 
@@ -81,11 +83,7 @@ Initial parseInitial(Words& words, const Variable& variable) {
   Initial part;
   part.bytes = variable.type.bytes();
   if (words.peek().kind != Token::Kind::Name) {
-    const bool negative = words.acceptSign('-');
-    if (words.peek().kind != Token::Kind::Number) words.fail("a number is missing");
-    NumberOperand number = words.take().number;
-    if (negative && number.floatBits == 64) number.bits ^= std::uint64_t{1} << 63;
-    part.value = negative && number.floatBits == 0 ? ~number.bits + 1 : bitsFor(number, variable.type);
+    part.value = bitsFor(parseConstant(words), variable.type);
     return part;
   }
   part.symbol = words.expectName();
@@ -119,7 +117,7 @@ void parseDimensions(Words& words, Variable& variable) {
       variable.count = 0;
       continue;
     }
-    const auto size = static_cast<std::uint64_t>(words.expectInteger());
+    const auto size = static_cast<std::uint64_t>(parseIntegerConstant(words));
     if (size > kMostElements || (variable.count *= size) > kMostElements) words.fail("an array is too large");
     words.expectSign(']');
   }

@@ -1,5 +1,7 @@
 #include "softgpu/ptx/text/instructions.h"
 
+#include "softgpu/ptx/text/constants.h"
+
 #include <string>
 #include <utility>
 
@@ -17,8 +19,7 @@ NameOperand parseNameOperand(Words& words) {
 
 /// `+4`, `-4`, `+-4` or nothing.
 std::int64_t parseOffset(Words& words) {
-  if (words.acceptSign('+')) return words.expectInteger();
-  if (words.isSign('-')) return words.expectInteger();
+  if (words.acceptSign('+') || words.isSign('-')) return parseIntegerConstant(words);
   return 0;
 }
 
@@ -29,7 +30,7 @@ Operand parseAddress(Words& words) {
     address.base = parseNameOperand(words);
     address.offset = parseOffset(words);
   } else if (words.peek().kind == Token::Kind::Number || words.isSign('-')) {
-    address.offset = words.expectInteger();
+    address.offset = parseIntegerConstant(words);
   } else {
     words.fail("an address is missing");
   }
@@ -50,22 +51,13 @@ Operand parseGroup(Words& words, char opens, char closes) {
   return {std::move(group), false};
 }
 
-Operand parseNumber(Words& words, bool negative) {
-  if (words.peek().kind != Token::Kind::Number) words.fail("a number is missing");
-  NumberOperand number = words.take().number;
-  if (negative) {
-    number.bits = number.floatBits == 0 ? ~number.bits + 1 : number.bits ^ (std::uint64_t{1} << (number.floatBits - 1));
-  }
-  return {number, false};
-}
-
 Operand parseOperand(Words& words) {
   if (words.isSign('[')) return parseAddress(words);
   if (words.isSign('{')) return parseGroup(words, '{', '}');
-  if (words.isSign('(')) return parseGroup(words, '(', ')');
-  const bool inverted = words.acceptSign('!');
-  const bool negative = words.acceptSign('-');
-  if (words.peek().kind != Token::Kind::Name) return parseNumber(words, negative);
+  const bool inverted = words.isSign('!') && words.nameBehind();
+  const bool negative = words.isSign('-') && words.nameBehind();
+  if (inverted || negative) words.take();
+  if (words.peek().kind != Token::Kind::Name) return {parseConstant(words), false};
   NameOperand name = parseNameOperand(words);
   if (name.name == "_" && name.part.empty()) return {SinkOperand{}, false};
   if (words.isSign('+')) name.offset = parseOffset(words);

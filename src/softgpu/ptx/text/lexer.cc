@@ -62,11 +62,13 @@ Token Lexer::take(Token::Kind kind, std::size_t bytes) {
 
 /// `12`, `0x1F`, `017`, `0b101`, with a `U` behind; `0f3F800000`, `0d…`; `1.5e3`.
 Token Lexer::number() {
-  std::size_t length = nameLength(at_);
+  const std::size_t length = nameLength(at_);
   std::string_view digits = text_.substr(at_, length);
   const char second = digits.size() > 1 ? static_cast<char>(std::tolower(static_cast<unsigned char>(digits[1]))) : ' ';
   const bool exact = digits[0] == '0' && (second == 'f' || second == 'd') && digits.size() > 2;
-  if (!exact && second != 'x' && at_ + length < text_.size() && text_[at_ + length] == '.') {
+  const bool point = at_ + length < text_.size() && text_[at_ + length] == '.';
+  const bool exponent = digits.find_first_of("eE") != std::string_view::npos;
+  if (!exact && second != 'x' && (point || exponent)) {
     double value = 0;
     const char* end = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value).ptr;
     Token token = take(Token::Kind::Number, static_cast<std::size_t>(end - (text_.data() + at_)));

@@ -50,7 +50,7 @@ bool skipDebugging(Words& words) {
 }
 
 Statement label(Words& words, std::string name) {
-  if (words.acceptDirective("branchtargets")) {
+  if (words.acceptDirective("branchtargets") || words.acceptDirective("calltargets")) {
     BranchTable table{std::move(name), {}};
     do table.targets.push_back(words.expectName());
     while (words.acceptSign(','));
@@ -66,7 +66,6 @@ Statement label(Words& words, std::string name) {
     words.expectSign(';');
     return prototype;
   }
-  if (words.isDirective("calltargets")) words.skipStatement();
   return LabelMark{std::move(name)};
 }
 

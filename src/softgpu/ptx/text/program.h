@@ -97,7 +97,7 @@ struct LabelMark {
 struct ScopeMark {
   bool opens = true;
 };
-/// `name: .branchtargets a, b;`
+/// `name: .branchtargets a, b;`, and `.calltargets` alike, of functions
 struct BranchTable {
   std::string name;
   std::vector<std::string> targets;

@@ -5,7 +5,17 @@
 namespace tutti::softgpu::ptx {
 
 Token Words::take() {
-  return std::exchange(next_, lexer_.next());
+  Token taken = std::exchange(next_, std::exchange(behind_, {}));
+  if (next_.kind != Token::Kind::End) {
+    behind_ = lexer_.next();
+  } else {
+    behind_ = next_;
+  }
+  return taken;
+}
+
+char Words::signBehind() const {
+  return behind_.kind == Token::Kind::Sign && !behind_.spaced ? behind_.text[0] : ' ';
 }
 
 bool Words::acceptSign(char sign) {

@@ -10,8 +10,8 @@ namespace {
 using Numbers = std::vector<Value*>;
 
 /// What every float instruction does with its result: `.ftz`, `.sat`, `.relu`.
-Value* finished(Emitter& e, const Instruction& i, Value* number) {
-  number = saturated(e, i, flushed(e, i, number));
+Value* finished(Emitter& e, const Instruction& i, Value* number, Type type) {
+  number = saturated(e, i, flushed(e, i, number, type));
   if (!i.has("relu")) return number;
   auto& ir = e.ir();
   Value* zero = llvm::ConstantFP::get(number->getType(), 0);
@@ -40,8 +40,8 @@ Value* rounded(Emitter& e, const Instruction& i, const std::string& name, const 
 
 void floatOperation(Emitter& e, const Instruction& i, const std::string& name, std::size_t sources) {
   elementwise(e, i, i.type(), sources, [&](Numbers of, Type type) {
-    for (Value*& number : of) number = flushed(e, i, number);
-    return finished(e, i, rounded(e, i, name, of, type));
+    for (Value*& number : of) number = flushed(e, i, number, type);
+    return finished(e, i, rounded(e, i, name, of, type), type);
   });
 }
 
@@ -69,17 +69,17 @@ void extreme(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
   const bool larger = i.opcode == "max";
   elementwise(e, i, i.type(), i.operands.size() - 1, [&](const Numbers& of, Type type) {
-    Value* result = type.isFloat() ? flushed(e, i, of[0]) : of[0];
+    Value* result = type.isFloat() ? flushed(e, i, of[0], type) : of[0];
     for (std::size_t n = 1; n < of.size(); ++n) {
       if (type.isFloat()) {
-        result = smallerOf(e, i, result, flushed(e, i, of[n]), larger);
+        result = smallerOf(e, i, result, flushed(e, i, of[n], type), larger);
         continue;
       }
       const auto which = type.isSigned() ? (larger ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
                                          : (larger ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
       result = ir.CreateBinaryIntrinsic(which, result, of[n]);
     }
-    if (type.isFloat()) return finished(e, i, result);
+    if (type.isFloat()) return finished(e, i, result, type);
     if (!i.has("relu")) return result;
     return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, result, e.integer(type.bits, 0));
   });
@@ -93,7 +93,7 @@ Value* signChanged(Emitter& e, const Instruction& i, Value* number, Type type) {
     Value* negative = ir.CreateNeg(number);
     return absolute ? ir.CreateSelect(ir.CreateICmpSLT(number, e.integer(type.bits, 0)), negative, number) : negative;
   }
-  number = flushed(e, i, number);
+  number = flushed(e, i, number, type);
   return absolute ? ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, number) : ir.CreateFNeg(number);
 }
 

@@ -58,7 +58,7 @@ void finish(Emitter& e, const Instruction& i, const Signature& signature, const 
 }
 
 void callFunction(Emitter& e, const std::string& name, const Blocks& blocks) {
-  e.ir().CreateCall(e.unit().functions.at(name), {e.frame().self, blocks.arguments, blocks.results});
+  e.afterCall(e.ir().CreateCall(e.unit().functions.at(name), {e.frame().self, blocks.arguments, blocks.results}));
 }
 
 void callBuiltIn(Emitter& e, const std::string& name, const Blocks& blocks) {
@@ -83,18 +83,28 @@ bool alike(const Signature& a, const Signature& b) {
   return shapes(a) == shapes(b);
 }
 
+/// What `.callprototype` or the first of `.calltargets` says; null: there is nothing of this name.
+const Signature* signatureOf(Emitter& e, const std::string& name) {
+  if (const Prototype* prototype = e.prototype(name)) return &prototype->signature;
+  const BranchTable* targets = e.branchTable(name);
+  if (targets == nullptr || targets->targets.empty()) return nullptr;
+  const auto& functions = e.unit().program.functions;
+  const auto found = functions.find(targets->targets[0]);
+  return found == functions.end() ? nullptr : &found->second->signature;
+}
+
 /// By the number that stands for the function's address, among those whose address is taken.
 void callIndirectly(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
   const NameOperand* known = i.operands.size() > 3 ? i.operands[3].name() : nullptr;
-  const Prototype* prototype = known == nullptr ? nullptr : e.prototype(known->name);
-  if (prototype == nullptr) e.refuse("an indirect call without a prototype");
-  const Blocks blocks = prepare(e, i, prototype->signature);
+  const Signature* signature = known == nullptr ? nullptr : signatureOf(e, known->name);
+  if (signature == nullptr) e.refuse("an indirect call without a prototype");
+  const Blocks blocks = prepare(e, i, *signature);
   llvm::BasicBlock* nowhere = e.newBlock("nowhere");
   llvm::BasicBlock* after = e.newBlock("after");
   llvm::SwitchInst* which = ir.CreateSwitch(e.bits(i.operands[1], 64), nowhere);
   for (const std::string& name : e.unit().layout.addressed) {
-    if (!alike(e.unit().program.functions.at(name)->signature, prototype->signature)) continue;
+    if (!alike(e.unit().program.functions.at(name)->signature, *signature)) continue;
     llvm::BasicBlock* here = e.newBlock("target");
     which->addCase(ir.getInt64(*e.unit().layout.functionNumber(name)), here);
     ir.SetInsertPoint(here);
@@ -105,7 +115,7 @@ void callIndirectly(Emitter& e, const Instruction& i) {
   e.trap("line " + std::to_string(i.line) + " of the kernel's PTX calls through what is no address of a function of " +
          "its type");
   ir.SetInsertPoint(after);
-  finish(e, i, prototype->signature, blocks);
+  finish(e, i, *signature, blocks);
 }
 
 void call(Emitter& e, const Instruction& i) {

@@ -46,7 +46,7 @@ Value* compared(Emitter& e, const Instruction& i, Value* a, Value* b, Type type)
                                              : comparison.asUnsigned;
     if (predicate == kNone) break;
     if (!type.isFloat()) return e.ir().CreateICmp(predicate, a, b);
-    return e.ir().CreateFCmp(predicate, flushed(e, i, a), flushed(e, i, b));
+    return e.ir().CreateFCmp(predicate, flushed(e, i, a, type), flushed(e, i, b, type));
   }
   e.refuse("this comparison");
 }
@@ -127,8 +127,9 @@ void selectBySign(Emitter& e, const Instruction& i) {
   Value* a = e.bits(i.operands.at(1), type.bits);
   Value* b = e.bits(i.operands.at(2), type.bits);
   Value* c = e.number(i.operands.at(3), i.type(1));
-  Value* first = i.type(1).isFloat() ? e.ir().CreateFCmpOGE(flushed(e, i, c), llvm::ConstantFP::get(c->getType(), 0))
-                                     : e.ir().CreateICmpSGE(c, e.integer(32, 0));
+  Value* first = i.type(1).isFloat()
+                     ? e.ir().CreateFCmpOGE(flushed(e, i, c, i.type(1)), llvm::ConstantFP::get(c->getType(), 0))
+                     : e.ir().CreateICmpSGE(c, e.integer(32, 0));
   e.write(i.operands[0], e.ir().CreateSelect(first, a, b), type.isSigned());
 }
 

@@ -14,11 +14,12 @@ void branchTo(Emitter& e, const Instruction& i) {
 void branchByIndex(Emitter& e, const Instruction& i) {
   const NameOperand* name = i.operands.at(1).name();
   if (name == nullptr) e.refuse("a table without a name");
-  const BranchTable& table = e.branchTable(name->name);
+  const BranchTable* table = e.branchTable(name->name);
+  if (table == nullptr) e.refuse("a branch by '" + name->name + "', which is not there,");
   Value* index = e.bits(i.operands.at(0), 32);
   llvm::BasicBlock* beyond = e.newBlock("beyond");
-  llvm::SwitchInst* jump = e.ir().CreateSwitch(index, beyond, static_cast<unsigned>(table.targets.size()));
-  for (unsigned n = 0; n < table.targets.size(); ++n) jump->addCase(e.ir().getInt32(n), e.label(table.targets[n]));
+  llvm::SwitchInst* jump = e.ir().CreateSwitch(index, beyond, static_cast<unsigned>(table->targets.size()));
+  for (unsigned n = 0; n < table->targets.size(); ++n) jump->addCase(e.ir().getInt32(n), e.label(table->targets[n]));
   e.ir().SetInsertPoint(beyond);
   e.leave();
 }
@@ -27,10 +28,8 @@ void giveBack(Emitter& e, const Instruction&) {
   e.leave();
 }
 
-/// Ends the thread, also from within functions.
 void endThread(Emitter& e, const Instruction&) {
-  if (e.frame().results != nullptr) e.refuse("the end of a thread within a function");
-  e.leave();
+  e.endThread();
 }
 
 void trapHere(Emitter& e, const Instruction& i) {

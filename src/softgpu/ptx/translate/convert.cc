@@ -48,10 +48,15 @@ void integerToFloat(Emitter& e, const Instruction& i, Type to, Type from) {
 
 void floatToInteger(Emitter& e, const Instruction& i, Type to, Type from) {
   auto& ir = e.ir();
-  Value* number = wholeNumber(e, i, flushed(e, i, e.number(i.operands.at(1), from)));
+  Value* number = wholeNumber(e, i, flushed(e, i, e.number(i.operands.at(1), from), from));
   const auto which = to.isSigned() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   llvm::Type* type = ir.getIntNTy(to.bits);
-  e.write(i.operands[0], ir.CreateIntrinsic(which, {type, number->getType()}, {number}), to.isSigned());
+  Value* result = ir.CreateIntrinsic(which, {type, number->getType()}, {number});
+  if (from.bits == 64 || to.bits == 64) {
+    // What is no number becomes the highest bit alone; between shorter types it becomes zero, as LLVM has it.
+    result = ir.CreateSelect(isNan(e, number), e.integer(to.bits, std::uint64_t{1} << (to.bits - 1)), result);
+  }
+  e.write(i.operands[0], result, to.isSigned());
 }
 
 bool roundsToWhole(const Instruction& i) {
@@ -82,7 +87,7 @@ Value* floatBits(Emitter& e, const Instruction& i, Value* number, Type to) {
   if (narrows) {
     number = rounding == 0 ? ir.CreateFPTrunc(number, ir.getFloatTy())
                            : e.callSupport("ptx_f64_to_f32", ir.getFloatTy(), {number, ir.getInt32(rounding)});
-    number = flushed(e, i, number);
+    number = flushed(e, i, number, to);
   } else if (to.bits == 64) {
     number = ir.CreateFPExt(number, ir.getDoubleTy());
   }
@@ -90,7 +95,7 @@ Value* floatBits(Emitter& e, const Instruction& i, Value* number, Type to) {
 }
 
 void floatToFloat(Emitter& e, const Instruction& i, Type to, Type from) {
-  Value* number = flushed(e, i, e.number(i.operands.at(1), from));
+  Value* number = flushed(e, i, e.number(i.operands.at(1), from), from);
   if (roundsToWhole(i)) number = wholeNumber(e, i, number);
   e.write(i.operands[0], floatBits(e, i, number, to));
 }
@@ -101,7 +106,7 @@ void packFloats(Emitter& e, const Instruction& i, Type to, Type from) {
   const Type element = elementOf(to);
   Value* all = nullptr;
   for (const std::size_t operand : {1U, 2U}) {
-    Value* number = flushed(e, i, e.number(i.operands.at(operand), from));
+    Value* number = flushed(e, i, e.number(i.operands.at(operand), from), from);
     Value* bits = nullptr;
     if (to.kind == Kind::E4M3 || to.kind == Kind::E5M2) {
       const char* name = to.kind == Kind::E4M3 ? "ptx_e4m3_bits" : "ptx_e5m2_bits";

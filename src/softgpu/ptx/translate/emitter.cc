@@ -24,6 +24,7 @@ Emitter::Emitter(Unit& unit, const Function& function, llvm::Function* code, con
   entry_.SetInsertPoint(llvm::BranchInst::Create(begin, entry));
   ir_.SetInsertPoint(begin);
   leave_ = llvm::BasicBlock::Create(unit.context, "leave", code);
+  end_ = llvm::BasicBlock::Create(unit.context, "end", code);
   pauses_ = pausesOf(function, unit.reach.calledLook);
 }
 
@@ -33,21 +34,45 @@ void Emitter::emit() {
   openScope(0);
   for (at_ = 0; at_ < function_.body.size(); ++at_) statement(function_.body[at_]);
   if (ir_.GetInsertBlock()->getTerminator() == nullptr) leave();
+  // A kernel's code gives nothing back, a function's whether the thread has ended.
+  const bool kernel = frame_.results == nullptr;
   ir_.SetInsertPoint(leave_);
-  ir_.CreateRetVoid();
+  if (!kernel) giveResults();
+  kernel ? ir_.CreateRetVoid() : ir_.CreateRet(ir_.getInt1(false));
+  ir_.SetInsertPoint(end_);
+  kernel ? ir_.CreateRetVoid() : ir_.CreateRet(ir_.getInt1(true));
 }
 
+/// Parameters in memory stay in their block. One in a register is copied from there, a result to there at the end.
 void Emitter::declareParameters() {
-  const auto add = [&](const std::vector<Variable>& variables, Value* base) {
+  const auto add = [&](const std::vector<Variable>& variables, Value* base, bool given) {
     const ParameterLayout layout = layOut(variables);
     for (std::size_t i = 0; i < variables.size(); ++i) {
+      const Variable& variable = variables[i];
       Value* place = entry_.CreateConstGEP1_64(entry_.getInt8Ty(), base, layout.params[i].offset);
-      if (variables[i].space == Space::Register) refuse("a function with parameters in registers");
-      scopes_.back().symbols[variables[i].name] = {&variables[i], place};
+      if (variable.space != Space::Register) {
+        scopes_.back().symbols[variable.name] = {&variable, place};
+        continue;
+      }
+      if (variable.type.bits == 1)
+        throw TextError{"a predicate as parameter of a function is not translated", variable.line};
+      declare(variable);
+      Value* storage = scopes_.back().symbols[variable.name].storage;
+      if (given) entry_.CreateStore(entry_.CreateLoad(entry_.getIntNTy(registerBits(variable)), place), storage);
     }
   };
-  add(function_.signature.parameters, frame_.parameters);
-  if (frame_.results != nullptr) add(function_.signature.results, frame_.results);
+  add(function_.signature.parameters, frame_.parameters, true);
+  if (frame_.results != nullptr) add(function_.signature.results, frame_.results, false);
+}
+
+void Emitter::giveResults() {
+  const std::vector<Variable>& results = function_.signature.results;
+  const ParameterLayout layout = layOut(results);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].space != Space::Register) continue;
+    Value* value = ir_.CreateLoad(ir_.getIntNTy(registerBits(results[i])), symbol(results[i].name)->storage);
+    ir_.CreateStore(value, ir_.CreateConstGEP1_64(ir_.getInt8Ty(), frame_.results, layout.params[i].offset));
+  }
 }
 
 /// Labels are known in their scope before they come.
@@ -111,6 +136,9 @@ void Emitter::instruction(const Instruction& instruction) {
   current_ = &instruction;
   const Handler handler = handlerOf(instruction.opcode);
   if (handler == nullptr) refuse("it");
+  for (const std::string& modifier : instruction.modifiers) {
+    if (!isKnownModifier(modifier)) refuse("'." + modifier + "'");
+  }
   // Code behind a branch that nobody jumps to.
   if (ir_.GetInsertBlock()->getTerminator() != nullptr) ir_.SetInsertPoint(newBlock("dead"));
   if (instruction.predicate.empty()) return handler(*this, instruction);
@@ -148,6 +176,16 @@ void Emitter::leave() {
   ir_.CreateBr(leave_);
 }
 
+void Emitter::endThread() {
+  ir_.CreateBr(end_);
+}
+
+void Emitter::afterCall(Value* ended) {
+  llvm::BasicBlock* goesOn = newBlock("returned");
+  ir_.CreateCondBr(ended, end_, goesOn);
+  ir_.SetInsertPoint(goesOn);
+}
+
 void Emitter::branch(const std::string& name, std::size_t statement) {
   llvm::BasicBlock* target = label(name);
   const auto pause = pauses_.find(statement);
@@ -176,10 +214,9 @@ void Emitter::branch(const std::string& name, std::size_t statement) {
   ir_.CreateBr(target);
 }
 
-const BranchTable& Emitter::branchTable(const std::string& name) const {
+const BranchTable* Emitter::branchTable(const std::string& name) const {
   const auto found = tables_.find(name);
-  if (found == tables_.end()) refuse("a branch by '" + name + "', which is not there,");
-  return *found->second;
+  return found == tables_.end() ? nullptr : found->second;
 }
 
 const Prototype* Emitter::prototype(const std::string& name) const {

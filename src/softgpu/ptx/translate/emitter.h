@@ -80,11 +80,15 @@ class Emitter {
   Value* carry();
   void trap(const std::string& message);
   llvm::BasicBlock* newBlock(const char* name);
-  /// Where `ret` goes.
+  /// Where `ret` goes, and where `exit`: what called the function then ends as well.
   void leave();
+  void endThread();
+  /// Behind the call of a function: whether the thread has ended in there.
+  void afterCall(Value* ended);
   void branch(const std::string& label, std::size_t statement);
   llvm::BasicBlock* label(const std::string& name);
-  const BranchTable& branchTable(const std::string& name) const;
+  /// Of labels or of functions; null: there is none of this name.
+  const BranchTable* branchTable(const std::string& name) const;
   const Prototype* prototype(const std::string& name) const;
   const Instruction& current() const { return *current_; }
   std::size_t statement() const { return at_; }
@@ -102,6 +106,7 @@ class Emitter {
   void openScope(std::size_t at);
   void declare(const Variable& variable);
   void declareParameters();
+  void giveResults();
   void statement(const Statement& statement);
   void instruction(const Instruction& instruction);
   const Symbol* symbol(std::string_view name) const;
@@ -117,6 +122,7 @@ class Emitter {
   llvm::IRBuilder<> ir_;
   llvm::IRBuilder<> entry_;  ///< before everything else: the frame
   llvm::BasicBlock* leave_ = nullptr;
+  llvm::BasicBlock* end_ = nullptr;
   std::vector<Scope> scopes_;
   std::map<std::string, const BranchTable*, std::less<>> tables_;
   std::map<std::string, const Prototype*, std::less<>> prototypes_;

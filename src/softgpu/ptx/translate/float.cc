@@ -30,8 +30,8 @@ Value* functionOf(Emitter& e, const Instruction& i, Value* number) {
 
 void function(Emitter& e, const Instruction& i) {
   const Type type = i.type();
-  elementwise(e, i, type, 1, [&](const std::vector<Value*>& of, Type) {
-    return flushed(e, i, functionOf(e, i, flushed(e, i, of[0])));
+  elementwise(e, i, type, 1, [&](const std::vector<Value*>& of, Type element) {
+    return flushed(e, i, functionOf(e, i, flushed(e, i, of[0], element)), element);
   });
 }
 
@@ -51,7 +51,7 @@ void testProperty(Emitter& e, const Instruction& i) {
   if (i.has("infinite")) mask = llvm::fcInf;
   if (i.has("number")) mask = llvm::fcInf | llvm::fcFinite;
   if (i.has("notanumber")) mask = llvm::fcNan;
-  if (i.has("normal")) mask = llvm::fcNormal;
+  if (i.has("normal")) mask = llvm::fcNormal | llvm::fcZero;
   if (i.has("subnormal")) mask = llvm::fcSubnormal;
   if (mask == 0) e.refuse("this property");
   e.write(i.operands[0], ir.createIsFPClass(number, mask));
@@ -70,11 +70,13 @@ Value* canonicalNan(Emitter& e, Value* likeThis) {
   return e.ir().CreateBitCast(e.integer(32, 0x7fffffff), e.ir().getFloatTy());
 }
 
-Value* flushed(Emitter& e, const Instruction& i, Value* number) {
+Value* flushed(Emitter& e, const Instruction& i, Value* number, Type type) {
   if (!i.has("ftz") || !number->getType()->isFloatTy()) return number;
   auto& ir = e.ir();
+  const bool half = type.isSmallFloat() && type.kind == Kind::Float;
+  const float least = half ? 0x1p-14F : std::numeric_limits<float>::min();
   Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, number);
-  Value* small = ir.CreateFCmpOLT(size, llvm::ConstantFP::get(ir.getFloatTy(), std::numeric_limits<float>::min()));
+  Value* small = ir.CreateFCmpOLT(size, llvm::ConstantFP::get(ir.getFloatTy(), least));
   Value* zero = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(ir.getFloatTy(), 0), number);
   return ir.CreateSelect(small, zero, number);
 }

@@ -27,6 +27,8 @@ void addControlInstructions(Handlers& handlers);
 void addCallInstructions(Handlers& handlers);
 void addMeetingInstructions(Handlers& handlers);
 
+/// Whether some instruction has this word behind a dot. Those that only say how hard to try are known as well.
+bool isKnownModifier(std::string_view modifier);
 /// Null: it is not translated.
 Handler handlerOf(std::string_view opcode);
 

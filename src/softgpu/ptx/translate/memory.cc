@@ -17,10 +17,24 @@ struct Access {
   unsigned bits() const { return static_cast<unsigned>(parts.size()) * type.bits; }
 };
 
+/// `{a, b}`, or a register that is a vector itself.
+std::vector<Operand> elementsOfVector(Emitter& e, const Instruction& i, const Operand& value) {
+  static constexpr std::string_view kElements = "xyzw";
+  const NameOperand* name = value.name();
+  const Variable* known = name == nullptr ? nullptr : e.variable(name->name);
+  const bool whole = known != nullptr && known->space == Space::Register && known->vector > 1 && name->part.empty();
+  if (!whole || !(i.has("v2") || i.has("v4"))) return Emitter::partsOf(value);
+  std::vector<Operand> elements;
+  for (std::size_t n = 0; n < known->vector; ++n) {
+    elements.push_back({NameOperand{name->name, std::string(kElements.substr(n, 1)), 0}, false});
+  }
+  return elements;
+}
+
 Access accessOf(Emitter& e, const Instruction& i, const Operand& value, const Operand& address) {
   Access access;
   access.type = i.type(i.types() - 1);
-  access.parts = Emitter::partsOf(value);
+  access.parts = elementsOfVector(e, i, value);
   access.strength = strengthOf(i);
   access.address = e.address(address, spaceOf(i));
   return access;

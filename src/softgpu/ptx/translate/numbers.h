@@ -13,7 +13,7 @@ Value* integerQuotient(Emitter& e, Value* a, Value* b, Type type);
 
 // Floats. The type is that of one element; halves come as float.
 /// What an instruction with `.ftz` makes of a denormal number: zero with its sign.
-Value* flushed(Emitter& e, const Instruction& i, Value* number);
+Value* flushed(Emitter& e, const Instruction& i, Value* number, Type type);
 /// `.sat`: between 0 and 1, 0 for what is no number.
 Value* saturated(Emitter& e, const Instruction& i, Value* number);
 Value* isNan(Emitter& e, Value* number);

@@ -88,6 +88,12 @@ Value* specialRegister(Emitter& e, const NameOperand& operand) {
   auto& ir = e.ir();
   if (Value* place = placeOf(e, name, axisOf(operand.part))) return place;
   if (!operand.part.empty()) return nullptr;
+  if (name == "%envreg1" || name == "%envreg2") {
+    // Where cooperative groups look for the words in which a grid meets.
+    Value* shape = e.selfPointer(offsetof(simt::HostThread, shape));
+    Value* workspace = e.constantLoad(shape, offsetof(simt::HostShape, workspace), ir.getInt64Ty());
+    return name == "%envreg1" ? ir.CreateLShr(workspace, 32) : workspace;
+  }
   if (name == "%laneid") return ir.CreateAnd(threadNumber(e), ir.getInt32(31));
   if (name == "%warpid") return ir.CreateLShr(threadNumber(e), 5);
   if (name == "%nwarpid") return ir.getInt32(64);

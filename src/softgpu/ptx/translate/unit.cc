@@ -10,10 +10,10 @@ namespace {
 
 constexpr unsigned kAxes = 3;
 
-/// void(self, arguments, results)
+/// bool(self, arguments, results): whether the thread has ended in it
 llvm::Function* declareFunction(Unit& unit, const Function& function) {
   llvm::Type* pointer = llvm::PointerType::get(unit.context, 0);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(unit.context), {pointer, pointer, pointer}, false);
+  auto* type = llvm::FunctionType::get(llvm::Type::getInt1Ty(unit.context), {pointer, pointer, pointer}, false);
   auto* code = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, function.name, unit.module);
   code->setDoesNotThrow();
   return code;
