@@ -18,7 +18,7 @@
 #include "check.h"
 #include "cuda_runtime.h"
 #include "nccl.h"
-#include "plugin/test_net_memory.h"
+#include "plugin/network/test_net_memory.h"
 
 #define CUDA(call) CHECK(call, cudaSuccess)
 #define NCCL(call) CHECK(call, ncclSuccess)

@@ -174,12 +174,16 @@ ROOMS = {
         },
     },
     "plugin": {
-        "for": "networks, tuners, profilers, settings behind interfaces: plugins of all versions, found, adapted",
+        "for": "plugins of every kind: found, loaded, called; tuners, profilers and settings behind interfaces",
         "may": {"base": {}},
+    },
+    "plugin/network": {
+        "for": "networks and collNets behind interfaces: plugins of all versions adapted, the choice of one",
+        "may": {"base": {}, "plugin": {}},
     },
     "proxy": {
         "for": "the progress engine that drives connections over networks, and what profilers hear of it",
-        "may": {"base": {}, "plugin": {"only": r"profiler\.h"}},
+        "may": {"base": {}, "plugin/.": {"only": r"profiler\.h"}},
     },
     "transport/common": {
         "for": "what all transports share: their interface, layout of FIFOs, self-test",
@@ -195,22 +199,25 @@ ROOMS = {
     },
     "transport/net/tcp": {
         "for": "the network that is built in: TCP sockets",
-        "may": {"base": {}, "device/.": {}, "plugin": {}},
+        "may": {"base": {}, "device/.": {}, "plugin/network": {}},
     },
     "transport/net/ib/nic": {
         "for": "NICs with verbs: the library, ports, GIDs, registrations, what they report",
-        "may": {"base": {}, "plugin": {}},
+        "may": {"base": {}, "plugin/network": {}},
     },
     "transport/net/ib": {
         "for": "the network that is built in for InfiniBand and RoCE: queue pairs, grants, messages",
         "may": {
-            "base/.": {}, "base/settings": {}, "base/socket": {"only": r"io_outcome\.h"}, "plugin": {},
+            "base/.": {}, "base/settings": {}, "base/socket": {"only": r"io_outcome\.h"}, "plugin/network": {},
             "transport/net/ib/nic": {}, "transport/net/tcp": {},
         },
     },
     "transport/net/lane": {
         "for": "one protocol of a connection over a network: path, options, shared slots, probe",
-        "may": {"base/.": {}, "trace": {}, "device/.": {}, "gpu": {}, "plugin": {}, "proxy": {}, "transport/common": {}},
+        "may": {
+            "base/.": {}, "trace": {}, "device/.": {}, "gpu": {}, "plugin/network": {}, "proxy": {},
+            "transport/common": {},
+        },
     },
     "transport/net/send": {
         "for": "the sending end: from slots to the network",
@@ -218,19 +225,20 @@ ROOMS = {
     },
     "transport/net/recv": {
         "for": "the receiving end: from the network to slots, several receives in one",
-        "may": {"base/.": {}, "trace": {}, "device/.": {}, "plugin": {}, "proxy": {}, "transport/net/lane": {}},
+        "may": {"base/.": {}, "trace": {}, "device/.": {}, "plugin/network": {}, "proxy": {}, "transport/net/lane": {}},
     },
     "transport/net/endpoint": {
         "for": "ends of connections, their network connections, memory and sharing",
         "may": {
-            "base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "transport/common": {}, "transport/net/lane": {},
+            "base/.": {}, "device/.": {}, "gpu": {}, "plugin/network": {}, "transport/common": {},
+            "transport/net/lane": {},
             "transport/net/send": {}, "transport/net/recv": {},
         },
     },
     "transport/net/pxn": {
         "for": "PXN: connections that another rank of the host sends for",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin": {}, "proxy": {},
+            "base": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin/network": {}, "proxy": {},
             "transport/common": {}, "transport/shm": {}, "transport/net/lane": {}, "transport/net/send": {},
             "transport/net/endpoint": {},
         },
@@ -238,15 +246,16 @@ ROOMS = {
     "transport/net": {
         "for": "NET: the transport over a network",
         "may": {
-            "base/.": {}, "device/.": {}, "gpu": {}, "plugin": {}, "transport/common": {}, "transport/net/lane": {},
+            "base/.": {}, "device/.": {}, "gpu": {}, "plugin/network": {}, "transport/common": {},
+            "transport/net/lane": {},
             "transport/net/endpoint": {}, "transport/net/pxn": {},
         },
     },
     "transport/collnet": {
         "for": "a head's connection to a network that reduces: lanes, steps as the network's calls",
         "may": {
-            "base/.": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin": {}, "proxy": {},
-            "transport/common": {}, "transport/net/lane": {},
+            "base/.": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin/network": {},
+            "proxy": {}, "transport/common": {}, "transport/net/lane": {},
         },
     },
     "comm/tuning": {
@@ -270,8 +279,8 @@ ROOMS = {
     "comm/launch": {
         "for": "launching plans, graphs that keep them, when kernels ran, devices in use",
         "may": {
-            "base/.": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {}, "device/.": {}, "gpu": {}, "proxy": {},
-            "plugin": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
+            "base/.": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {}, "device/.": {}, "gpu": {},
+            "proxy": {}, "plugin/.": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
         },
     },
     "comm/connect": {
@@ -292,7 +301,7 @@ ROOMS = {
     "comm/collnet": {
         "for": "collectives in the network: heads and rails, what the ranks agree on, setting it up",
         "may": {
-            "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin": {}, "proxy": {}, "transport": {},
+            "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin/network": {}, "proxy": {}, "transport": {},
             "comm/tuning": {}, "comm/settings": {}, "comm/connect": {}, "comm/network": {},
         },
     },
@@ -350,7 +359,7 @@ ROOMS = {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
             "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
-            "plugin": {"only": r"profiler\.h"},
+            "plugin/.": {"only": r"profiler\.h"},
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
@@ -364,7 +373,7 @@ ROOMS = {
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "comm/settings": {}, "comm/state": {}, "comm/ending": {},
             "comm/init": {}, "comm/suspend": {}, "comm/enqueue": {}, "comm/launch": {"only": r"device_pool\.h"},
-            "plugin": {"only": r"env_source\.h", "from": r"library\.cc"},
+            "plugin/.": {"only": r"env_source\.h", "from": r"library\.cc"},
             "comm/diagnosis": {"only": r"init_stall\.h", "from": r"library\.cc"},
         },
     },

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "plugin/env_source.h"
+#include "plugin/network/registry.h"
 #include "plugin/plugin_fixture.h"
-#include "plugin/registry.h"
 #include "plugin/single.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"

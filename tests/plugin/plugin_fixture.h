@@ -13,8 +13,8 @@
 
 #include "base/dl.h"
 #include "base/log.h"
-#include "plugin/net_plugin.h"
-#include "plugin/test_net.h"
+#include "plugin/network/net_plugin.h"
+#include "plugin/network/test_net.h"
 #include "support/scoped_log.h"
 
 namespace tutti::test {

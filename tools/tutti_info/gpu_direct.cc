@@ -14,7 +14,7 @@
 #include "gpu/context.h"
 #include "gpu/dma_buf.h"
 #include "networks.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "topo/detect/detect.h"
 #include "topo/machine/paths_adjust.h"
 #include "topo/search/graph.h"

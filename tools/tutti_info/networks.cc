@@ -15,8 +15,8 @@
 #include "comm/settings/topology_settings.h"
 #include "gpu/dma_buf.h"
 #include "plugin/env_source.h"
-#include "plugin/net.h"
-#include "plugin/registry.h"
+#include "plugin/network/net.h"
+#include "plugin/network/registry.h"
 #include "topo/detect/detect.h"
 #include "topo/xml/xml.h"
 

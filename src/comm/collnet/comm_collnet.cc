@@ -19,7 +19,7 @@
 #include "comm/network/network.h"
 #include "device/collnet_cut.h"
 #include "gpu/memory_ledger.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/collnet/link.h"

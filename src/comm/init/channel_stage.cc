@@ -20,7 +20,7 @@
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "proxy/group.h"
 #include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"

@@ -15,7 +15,7 @@
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/dma_buf.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "topo/detect/detect.h"
 #include "topo/machine/peer_info.h"
 #include "topo/xml/xml.h"

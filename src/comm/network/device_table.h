@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::comm {
 

@@ -1,7 +1,7 @@
 #include "comm/network/gpu_direct.h"
 
 #include "comm/settings/network_settings.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "topo/machine/path_settings.h"
 
 namespace tutti::comm {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "comm/network/device_table.h"
 #include "comm/network/own_nics.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::plugin {
 class CollNet;

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "comm/settings/network_settings.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::topo {
 struct XmlElement;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "transport/net/lane/counters.h"
 
 namespace tutti::collnet {

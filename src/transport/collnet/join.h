@@ -8,7 +8,7 @@
 #include "base/abort.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 
 namespace tutti::collnet {
 

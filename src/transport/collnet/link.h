@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "device/direction.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "topo/machine/peer_info.h"
 #include "transport/collnet/lane_set.h"
 #include "transport/collnet/set_driver.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "transport/collnet/step_memory.h"
 #include "transport/net/lane/counters.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "transport/net/lane/user_registrations.h"
 
 namespace tutti::collnet {

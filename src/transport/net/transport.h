@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "device/direction.h"
 #include "gpu/context.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/common/transport.h"
 #include "transport/net/lane/options.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/network/network.h"
-#include "plugin/idle_net.h"
+#include "plugin/network/idle_net.h"
 #include "support/log_capture.h"
 #include "topo/detect/detect.h"
 #include "topo/xml/topology_xml.h"

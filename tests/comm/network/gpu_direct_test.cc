@@ -5,7 +5,7 @@
 #include "comm/network/network.h"
 #include "comm/network/nics.h"
 #include "comm/settings/network_settings.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "topo/detect/detect.h"
 #include "topo/machine/path_settings.h"
 #include "topo/search/search.h"

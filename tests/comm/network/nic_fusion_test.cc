@@ -7,7 +7,7 @@
 #include "base/settings/params.h"
 #include "comm/network/network.h"
 #include "comm/settings/network_settings.h"
-#include "plugin/idle_net.h"
+#include "plugin/network/idle_net.h"
 #include "support/log_capture.h"
 #include "topo/detect/detect.h"
 #include "topo/xml/topology_xml.h"

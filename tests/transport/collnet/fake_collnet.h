@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 
 namespace tutti::test {
 

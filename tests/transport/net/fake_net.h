@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::test {
 

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "gpu/dma_buf.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/lane/slot_place.h"

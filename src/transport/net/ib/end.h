@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/ib/agreement.h"
 #include "transport/net/ib/control.h"
 #include "transport/net/ib/nic/registrations.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/ib/nic/options.h"
 #include "transport/net/tcp/devices.h"
 #include "transport/net/tcp/wire.h"

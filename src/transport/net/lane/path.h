@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "device/conn_view.h"
 #include "device/direction.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "proxy/task.h"
 #include "trace/format.h"
 #include "transport/common/transport.h"

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "gpu/context.h"
 #include "gpu/memory.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/common/transport.h"
 #include "transport/net/lane/path.h"
 #include "transport/net/pxn/memory.h"

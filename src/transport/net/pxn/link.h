@@ -13,7 +13,7 @@
 #include "base/socket/unproven.h"
 #include "base/status.h"
 #include "gpu/context.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "proxy/engine.h"
 #include "topo/machine/peer_info.h"
 #include "transport/net/endpoint/connection.h"

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/threads/shortage.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "proxy/engine.h"
 #include "transport/net/pxn/link.h"
 

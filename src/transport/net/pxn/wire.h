@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "device/conn_view.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/common/local_socket.h"
 
 namespace tutti::net::pxn {

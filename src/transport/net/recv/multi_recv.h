@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/recv/recv_sequence.h"
 
 namespace tutti::net {

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/socket/address.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/tcp/ack_monitor.h"
 #include "transport/net/tcp/link.h"
 #include "transport/net/tcp/options.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/socket/interfaces.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/tcp/options.h"
 
 namespace tutti {

@@ -11,7 +11,8 @@ namespace tutti::net::tcp {
 
 namespace {
 
-// Connections are handed out as void*: a sender and a receiver are never mixed up by those who follow plugin/net.h.
+// Connections are handed out as void*: a sender and a receiver are never mixed up by those who follow
+// plugin/network/net.h.
 SocketSender* senderOf(void* connection) {
   return static_cast<SocketSender*>(connection);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/settings/params.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/tcp/connector.h"
 #include "transport/net/tcp/devices.h"
 #include "transport/net/tcp/epoll_set.h"

@@ -8,7 +8,7 @@
 
 #include "base/socket/address.h"
 #include "base/status.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/tcp/options.h"
 
 namespace tutti::net::tcp {

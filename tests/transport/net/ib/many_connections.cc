@@ -25,7 +25,7 @@
 #include "base/dl.h"
 #include "base/log.h"
 #include "base/settings/params.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "support/descriptors.h"
 #include "transport/net/ib/fake_verbs.h"
 #include "transport/net/ib/source.h"

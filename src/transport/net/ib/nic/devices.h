@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "transport/net/ib/nic/port.h"
 #include "transport/net/ib/nic/verbs.h"
 

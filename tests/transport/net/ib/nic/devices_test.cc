@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/settings/params.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 #include "support/log_capture.h"
 #include "transport/net/ib/ib_pair.h"
 #include "transport/net/ib/nic/nic.h"

@@ -1,6 +1,6 @@
-#include "plugin/net_plugin.h"
+#include "plugin/network/net_plugin.h"
 
-#include "plugin/net_adapter.h"
+#include "plugin/network/net_adapter.h"
 #include "plugin/version_search.h"
 
 namespace tutti::plugin {

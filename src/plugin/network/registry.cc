@@ -1,4 +1,4 @@
-#include "plugin/registry.h"
+#include "plugin/network/registry.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // Which network a communicator gets, and what becomes of it.
-#include "plugin/registry.h"
+#include "plugin/network/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nccl_net.h"
-#include "plugin/idle_net.h"
+#include "plugin/network/idle_net.h"
 #include "plugin/plugin_fixture.h"
 #include "plugin/plugin_log.h"
 #include "support/log_capture.h"

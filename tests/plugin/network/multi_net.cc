@@ -17,7 +17,7 @@
 
 #include "examples/plugins/unix_net/transport.h"
 #include "nccl_net.h"
-#include "plugin/test_net_memory.h"
+#include "plugin/network/test_net_memory.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/dl.h"
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 #include "support/scoped_log.h"
 #include "support/thread_ranks.h"
 #include "support/until.h"

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin/collnet.h"
-#include "plugin/plugin_adapter.h"
+#include "plugin/network/collnet.h"
+#include "plugin/network/plugin_adapter.h"
 
 namespace tutti::plugin {
 

@@ -1,5 +1,5 @@
 // CollNets of plugins of every version, over networks of one rank.
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 
 #include <gtest/gtest.h>
 

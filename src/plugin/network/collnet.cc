@@ -1,6 +1,6 @@
-#include "plugin/collnet.h"
+#include "plugin/network/collnet.h"
 
-#include "plugin/collnet_adapter.h"
+#include "plugin/network/collnet_adapter.h"
 #include "plugin/version_search.h"
 
 namespace tutti::plugin {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::test {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/dl.h"
-#include "plugin/net.h"
-#include "plugin/net_plugin.h"
+#include "plugin/network/net.h"
+#include "plugin/network/net_plugin.h"
 
 namespace tutti::plugin {
 

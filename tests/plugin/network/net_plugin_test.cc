@@ -1,5 +1,5 @@
 // Networks of plugins of every version, from init to finalize.
-#include "plugin/net_plugin.h"
+#include "plugin/network/net_plugin.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "plugin/net_plugin.h"
-#include "plugin/net_upgrade.h"
-#include "plugin/net_versions.h"
+#include "plugin/network/net_plugin.h"
+#include "plugin/network/net_upgrade.h"
+#include "plugin/network/net_versions.h"
+#include "plugin/network/shared_init.h"
 #include "plugin/plugin_calls.h"
-#include "plugin/shared_init.h"
 
 namespace tutti::plugin {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nccl_net.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::plugin {
 

@@ -12,9 +12,9 @@
 
 #include "base/dl.h"
 #include "base/settings/params.h"
-#include "plugin/collnet.h"
-#include "plugin/net.h"
-#include "plugin/net_plugin.h"
+#include "plugin/network/collnet.h"
+#include "plugin/network/net.h"
+#include "plugin/network/net_plugin.h"
 
 namespace tutti::plugin {
 

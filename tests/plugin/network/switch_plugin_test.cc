@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "nccl_net.h"
+#include "plugin/network/registry.h"
+#include "plugin/network/switch_nodes.h"
 #include "plugin/plugin_fixture.h"
-#include "plugin/registry.h"
-#include "plugin/switch_nodes.h"
 #include "support/log_capture.h"
 
 namespace tutti::test {

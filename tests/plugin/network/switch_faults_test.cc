@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "nccl_net.h"
+#include "plugin/network/switch_nodes.h"
 #include "plugin/plugin_fixture.h"
-#include "plugin/switch_nodes.h"
 #include "support/log_capture.h"
 
 namespace tutti::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/number/number.h"
-#include "plugin/switch_nodes.h"
+#include "plugin/network/switch_nodes.h"
 
 namespace tutti::test {
 namespace {

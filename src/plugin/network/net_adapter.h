@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "plugin/plugin_adapter.h"
+#include "plugin/network/plugin_adapter.h"
 #include "plugin/plugin_log.h"
 #include "plugin/profiler.h"
 

@@ -1,4 +1,4 @@
-#include "plugin/net_upgrade.h"
+#include "plugin/network/net_upgrade.h"
 
 #include <fmt/core.h>
 

@@ -1,9 +1,9 @@
 // What devices of old plugins look like to the library.
-#include "plugin/net_upgrade.h"
+#include "plugin/network/net_upgrade.h"
 
 #include <gtest/gtest.h>
 
-#include "plugin/net_versions.h"
+#include "plugin/network/net_versions.h"
 
 namespace tutti::test {
 namespace {

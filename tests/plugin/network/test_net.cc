@@ -1,6 +1,6 @@
 // A network plugin of version TEST_NET_VERSION over UNIX sockets, which can be told to misbehave (test_net.h). All
 // versions are made of this source: a table takes of each function the overload that has its version's signature.
-#include "plugin/test_net.h"
+#include "plugin/network/test_net.h"
 
 #include <chrono>
 #include <cstdio>
@@ -14,8 +14,8 @@
 
 #include "examples/plugins/unix_net/transport.h"
 #include "nccl_net.h"
-#include "plugin/test_net_faults.h"
-#include "plugin/test_net_memory.h"
+#include "plugin/network/test_net_faults.h"
+#include "plugin/network/test_net_memory.h"
 
 #define JOIN_(a, b, c) a##b##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
@@ -472,4 +472,4 @@ void fillTables() {
 
 }  // namespace test_net
 
-#include "plugin/test_collnet.h"
+#include "plugin/network/test_collnet.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/dl.h"
-#include "plugin/net.h"
+#include "plugin/network/net.h"
 
 namespace tutti::plugin {
 

@@ -21,7 +21,7 @@ using NetHandle = std::array<std::byte, 128>;
 enum class PtrKind : std::uint8_t { Host = 1, Cuda = 2, DmaBuf = 4 };
 
 /// What a network says of one of its devices, as the newest interface has it; older plugins' answers are upgraded
-/// (plugin/net_upgrade.h).
+/// (plugin/network/net_upgrade.h).
 struct NetProperties {
   std::string name;     ///< key of the NIC
   std::string pciPath;  ///< in sysfs; empty: virtual or unknown
