@@ -231,8 +231,7 @@ ROOMS = {
         "for": "ends of connections, their network connections, memory and sharing",
         "may": {
             "base/.": {}, "device/.": {}, "gpu": {}, "plugin/network": {}, "transport/common": {},
-            "transport/net/lane": {},
-            "transport/net/send": {}, "transport/net/recv": {},
+            "transport/net/lane": {}, "transport/net/send": {}, "transport/net/recv": {},
         },
     },
     "transport/net/pxn": {
@@ -338,21 +337,27 @@ ROOMS = {
             "comm/diagnosis": {}, "comm/state": {},
         },
     },
+    "comm/init/transports": {
+        "for": "making a communicator's transports, and what they are told: routes, NICs, steps of messages",
+        "may": {
+            "device/.": {}, "gpu": {}, "bootstrap": {}, "topo/machine": {}, "transport": {}, "comm/settings": {},
+            "comm/plan": {}, "comm/launch": {}, "comm/network": {}, "comm/state": {}, "comm/agreement": {},
+        },
+    },
     "comm/init": {
         "for": "the stages of init: each takes a communicator one step further",
         "may": {
             "base": {}, "trace": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {}, "topo": {}, "plugin": {},
-            "proxy": {}, "transport": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
+            "proxy": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
             "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {},
-            "comm/agreement": {},
-            "comm/ending": {},
+            "comm/agreement": {}, "comm/ending": {}, "comm/init/transports": {},
         },
     },
     "comm/suspend": {
         "for": "giving back the memory of connections for a while",
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "transport/common": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/state": {}, "comm/ending": {}, "comm/init": {},
+            "comm/network": {}, "comm/state": {}, "comm/ending": {}, "comm/init": {}, "comm/init/transports": {},
         },
     },
     "comm/enqueue": {
@@ -363,7 +368,7 @@ ROOMS = {
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
-            "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {},
+            "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {}, "comm/init/transports": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },

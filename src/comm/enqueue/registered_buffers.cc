@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/connect/channels.h"
-#include "comm/init/message_steps.h"
+#include "comm/init/transports/message_steps.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan.h"
 #include "comm/state/communicator.h"

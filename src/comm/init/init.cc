@@ -33,7 +33,7 @@
 #include "comm/init/planning_stage.h"
 #include "comm/init/plugin_stage.h"
 #include "comm/init/trace_stage.h"
-#include "comm/init/transport_stage.h"
+#include "comm/init/transports/transport_stage.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"

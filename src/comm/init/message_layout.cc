@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "comm/init/collnet_stage.h"
-#include "comm/init/message_steps.h"
 #include "comm/init/planning_stage.h"
+#include "comm/init/transports/message_steps.h"
 #include "comm/network/network.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/plan/plan_context.h"

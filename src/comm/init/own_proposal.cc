@@ -7,7 +7,7 @@
 #include "comm/agreement/wishes.h"
 #include "comm/init/graph_stage.h"
 #include "comm/init/message_layout.h"
-#include "comm/init/message_steps.h"
+#include "comm/init/transports/message_steps.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"

@@ -1,12 +1,12 @@
-#include "comm/init/net_options.h"
+#include "comm/init/transports/net_options.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "bootstrap/bootstrap.h"
-#include "comm/init/comm_routing.h"
-#include "comm/init/message_steps.h"
+#include "comm/init/transports/comm_routing.h"
+#include "comm/init/transports/message_steps.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/network/relays.h"

@@ -1,6 +1,6 @@
-#include "comm/init/transport_stage.h"
+#include "comm/init/transports/transport_stage.h"
 
-#include "comm/init/net_options.h"
+#include "comm/init/transports/net_options.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"

@@ -1,4 +1,4 @@
-#include "comm/init/message_steps.h"
+#include "comm/init/transports/message_steps.h"
 
 #include <algorithm>
 

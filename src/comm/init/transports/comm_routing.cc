@@ -1,4 +1,4 @@
-#include "comm/init/comm_routing.h"
+#include "comm/init/transports/comm_routing.h"
 
 #include <cstddef>
 #include <optional>
