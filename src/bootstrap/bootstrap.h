@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
-#include "base/control_channel.h"
+#include "base/ranks/abort.h"
+#include "base/ranks/control_channel.h"
 #include "nccl.h"
 
 namespace tutti::bootstrap {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "bootstrap/link/dial.h"
 
 namespace tutti::bootstrap {

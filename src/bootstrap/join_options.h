@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "bootstrap/loop/peer_news.h"
 #include "bootstrap/settings.h"
 #include "nccl.h"

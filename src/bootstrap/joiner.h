@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/link/crypto.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "base/socket/socket.h"
 #include "base/status.h"
 #include "bootstrap/link/crypto.h"

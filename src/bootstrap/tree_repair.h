@@ -10,8 +10,8 @@
 #include <mutex>
 #include <set>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/threads/thread.h"
 #include "bootstrap/link/dial.h"
 

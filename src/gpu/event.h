@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "base/abort.h"
 #include "base/handle.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "gpu/context.h"
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <functional>
 
-#include "base/abort.h"
 #include "base/handle.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "gpu/context.h"
 

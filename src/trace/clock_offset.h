@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/control_channel.h"
+#include "base/ranks/control_channel.h"
 #include "base/status.h"
 
 namespace tutti::trace {

@@ -11,8 +11,12 @@ tests/lint/layering.py checks the includes, tools/draw-map draws docs/pictures/m
 
 ROOMS = {
     "base": {
-        "for": "status, results, log, handles, clock, abort, host names: the words that all others use",
+        "for": "status, results, log, handles, clock, host names: the words that all others use",
         "may": {},
+    },
+    "base/ranks": {
+        "for": "what all modules see of a communicator: its first error, small messages between its ranks",
+        "may": {"base": {}},
     },
     "base/settings": {
         "for": "settings of the environment: the table, what is read from it, its documentation",
@@ -28,11 +32,11 @@ ROOMS = {
     },
     "base/socket": {
         "for": "addresses, interfaces, sockets with deadlines and named errors",
-        "may": {"base": {}},
+        "may": {"base": {}, "base/ranks": {}},
     },
     "trace": {
         "for": "the time line of a process: its file, and the points that write it",
-        "may": {"base/.": {}},
+        "may": {"base/.": {}, "base/ranks": {}},
     },
     "device": {
         "for": "what host and kernels share: works, connections, lines, partitions, policies",
@@ -253,8 +257,8 @@ ROOMS = {
     "transport/collnet": {
         "for": "a head's connection to a network that reduces: lanes, steps as the network's calls",
         "may": {
-            "base/.": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "plugin/network": {},
-            "proxy": {}, "transport/common": {}, "transport/net/lane": {},
+            "base/.": {}, "base/ranks": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {},
+            "plugin/network": {}, "proxy": {}, "transport/common": {}, "transport/net/lane": {},
         },
     },
     "comm/tuning": {
@@ -278,15 +282,16 @@ ROOMS = {
     "comm/launch": {
         "for": "launching plans, graphs that keep them, when kernels ran, devices in use",
         "may": {
-            "base/.": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {}, "device/.": {}, "gpu": {},
-            "proxy": {}, "plugin/.": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
+            "base/.": {}, "base/ranks": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {},
+            "device/.": {}, "gpu": {}, "proxy": {}, "plugin/.": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
         },
     },
     "comm/connect": {
         "for": "which connections a plan needs, and making them",
         "may": {
-            "base/.": {}, "base/hwloc": {"only": r"binding\.h"}, "base/threads": {"only": r"activity\.h"},
-            "device/.": {}, "device/collectives": {"only": r"(pat|ring|sendrecv|tree)\.h", "from": r"step_counts\.cc"},
+            "base/.": {}, "base/ranks": {}, "base/hwloc": {"only": r"binding\.h"},
+            "base/threads": {"only": r"activity\.h"}, "device/.": {},
+            "device/collectives": {"only": r"(pat|ring|sendrecv|tree)\.h", "from": r"step_counts\.cc"},
             "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {}, "comm/plan": {}, "comm/launch": {},
         },
     },

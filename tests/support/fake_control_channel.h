@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/control_channel.h"
+#include "base/ranks/control_channel.h"
 
 namespace tutti::test {
 

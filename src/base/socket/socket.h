@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "base/abort.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/ranks/abort.h"
 #include "base/socket/address.h"
 #include "base/socket/io_outcome.h"
 #include "base/status.h"

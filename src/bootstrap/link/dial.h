@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/socket/address.h"
 #include "bootstrap/link/handshake.h"
 #include "bootstrap/link/link.h"

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/socket/unproven.h"
 #include "base/threads/thread.h"
 #include "bootstrap/link/link.h"

@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "nccl.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
-#include "base/control_channel.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/ranks/control_channel.h"
 #include "comm/agreement/peer_table.h"
 #include "comm/tuning/model.h"
 #include "comm/tuning/speeds.h"

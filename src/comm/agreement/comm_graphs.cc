@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/control_channel.h"
 #include "base/log.h"
+#include "base/ranks/control_channel.h"
 #include "comm/agreement/host_topology.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/network/nics.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/control_channel.h"
 #include "base/log.h"
+#include "base/ranks/control_channel.h"
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/settings/topology_settings.h"

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "base/control_channel.h"
 #include "base/environment.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/ranks/control_channel.h"
 #include "comm/settings/comm_settings.h"
 #include "gpu/context.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/control_channel.h"
 #include "base/log.h"
+#include "base/ranks/control_channel.h"
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/node_heads.h"
 #include "comm/collnet/rails.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "comm/connect/links.h"

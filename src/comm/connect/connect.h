@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/control_channel.h"
+#include "base/ranks/control_channel.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "device/conn_view.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/control_channel.h"
+#include "base/ranks/control_channel.h"
 #include "base/status.h"
 #include "comm/connect/attempt.h"
 

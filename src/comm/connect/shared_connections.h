@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
 #include "device/conn_view.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "base/control_channel.h"
+#include "base/ranks/control_channel.h"
 #include "base/status.h"
 #include "comm/diagnosis/call_words.h"
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_note.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "gpu/memory.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 
 namespace tutti::comm {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 
 namespace tutti::comm {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/clock.h"
+#include "base/ranks/abort.h"
 #include "base/status.h"
 #include "plugin/network/collnet.h"
 

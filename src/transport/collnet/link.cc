@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/abort.h"
 #include "base/log.h"
+#include "base/ranks/abort.h"
 #include "gpu/dma_buf.h"
 #include "transport/collnet/join.h"
 #include "transport/net/lane/user_registrations.h"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 #include "comm/connect/driven_end.h"
 #include "gpu/context.h"
 #include "proxy/group.h"

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/abort.h"
 #include "base/log.h"
+#include "base/ranks/abort.h"
 #include "gpu/memory_ledger.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"

@@ -1,4 +1,4 @@
-#include "base/abort.h"
+#include "base/ranks/abort.h"
 
 #include <algorithm>
 
