@@ -12,7 +12,7 @@
 #include "comm/enqueue/group.h"
 #include "comm/state/progress.h"
 #include "nccl.h"
-#include "trace/points.h"
+#include "trace/call.h"
 
 /// Defines one entry point: strong pncclX with the body that follows, and weak ncclX at the same address.
 #define TUTTI_API(result, name, params)                                                                   \

@@ -1,66 +1,11 @@
 #include "trace/points.h"
 
-#include "trace/session.h"
-
-#include <algorithm>
-#include <array>
 #include <chrono>
 
+#include "trace/call.h"
+#include "trace/session.h"
+
 namespace tutti::trace {
-
-namespace {
-
-/// Below that a question is not worth a record.
-constexpr std::uint64_t kAtOnce = 20'000;
-constexpr std::array<std::string_view, 6> kQuestions{"ncclCommGetAsyncError", "ncclCommCount",  "ncclCommCuDevice",
-                                                     "ncclCommUserRank",      "ncclGetVersion", "ncclCommMemStats"};
-
-bool isQuestion(std::string_view function) {
-  return std::find(kQuestions.begin(), kQuestions.end(), function) != kQuestions.end();
-}
-
-/// Those of a communicator's life wait for its peers.
-bool mayTakeLong(std::string_view function) {
-  return function.starts_with("ncclComm") && !isQuestion(function);
-}
-
-}  // namespace
-
-Current& current() {
-  thread_local constinit Current own;
-  return own;
-}
-
-void Call::begin(std::string_view function) {
-  if (function == "ncclGroupStart") return;
-  function_ = function;
-  begin_ = now();
-  number_ = nextNumber();
-  before_ = current();
-  current() = {begin_, number_, 0};
-  if (!mayTakeLong(function)) return;
-  Record record{};
-  record.begin = record.end = begin_;
-  record.kind = Kind::Call;
-  record.flags = kOpen;
-  record.number = number_;
-  record.text = staticText(function.data());
-  write(record);
-}
-
-void Call::end() const {
-  Record record{};
-  record.begin = begin_;
-  record.end = now();
-  record.kind = Kind::Call;
-  record.comm = current().comm;
-  record.number = number_;
-  record.a = static_cast<std::uint64_t>(result_);
-  current() = before_;
-  if (result_ == 0 && record.end - begin_ < kAtOnce && isQuestion(function_)) return;
-  record.text = staticText(function_.data());
-  write(record);
-}
 
 void Span::begin(Kind kind, std::uint16_t comm, const char* what, Takes takes) {
   beginWith(kind, comm, what == nullptr ? 0 : staticText(what), takes);
@@ -120,6 +65,16 @@ void markText(Kind kind, std::uint16_t comm, std::string_view what, std::uint64_
   record.a = a;
   write(record);
 }
+
+Within::Within(std::uint16_t comm) : before_(current().comm) {
+  current().comm = comm;
+}
+
+Within::~Within() {
+  current().comm = before_;
+}
+
+Requests::Requests(Kind kind, StepWords words) : kind_(kind), words_(words), comm_(current().comm) {}
 
 void Requests::notePosted(std::uint64_t step) {
   Under& one = under_[step % kMost];

@@ -1,4 +1,4 @@
-// The points that most of the library needs: calls, things that take time, and for which communicator a thread works.
+// The points that most of the library needs: things that take time, moments, and for which communicator a thread works.
 // Numbers of communicators are those of addComm(); 0: none, or no trace was on when it was made.
 #pragma once
 
@@ -13,39 +13,6 @@
 #include "trace/on.h"
 
 namespace tutti::trace {
-
-/// What the calling thread is about.
-struct Current {
-  std::uint64_t begin = 0;  ///< of the call of the API
-  std::uint32_t call = 0;   ///< its number, 0: none
-  std::uint16_t comm = 0;   ///< of the last communicator that it named
-};
-Current& current();
-
-/// A call of the API, as long as it lives; `function` lasts for ever. Questions that are answered at once, and succeed,
-/// are left out: programs ask them all the time.
-class Call {
- public:
-  explicit Call(std::string_view function) {
-    if (on()) begin(function);
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-  ~Call() {
-    if (number_ != 0) end();
-  }
-  void setResult(int code) { result_ = code; }
-
- private:
-  void begin(std::string_view function);
-  void end() const;
-
-  std::string_view function_;
-  std::uint64_t begin_ = 0;
-  std::uint32_t number_ = 0;
-  Current before_;
-  int result_ = 0;
-};
 
 /// Whether what a Span tells may take long: then its beginning is written as well, so that a trace that ends meanwhile
 /// shows it.
@@ -96,10 +63,10 @@ std::uint64_t wordOf(const Words& words) {
 /// As long as it lives, connections that the calling thread opens are of this communicator.
 class Within {
  public:
-  explicit Within(std::uint16_t comm) : before_(current().comm) { current().comm = comm; }
+  explicit Within(std::uint16_t comm);
   Within(const Within&) = delete;
   Within& operator=(const Within&) = delete;
-  ~Within() { current().comm = before_; }
+  ~Within();
 
  private:
   std::uint16_t before_;
@@ -108,7 +75,7 @@ class Within {
 /// Requests of one connection over a network, oldest first, at most `kMost` under way. Used by one thread at a time.
 class Requests {
  public:
-  Requests(Kind kind, StepWords words) : kind_(kind), words_(words), comm_(current().comm) {}
+  Requests(Kind kind, StepWords words);
 
   /// The network has refused the next request.
   void refused() {

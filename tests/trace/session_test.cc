@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/log_capture.h"
+#include "trace/call.h"
 #include "trace/points.h"
 
 namespace tutti::trace {

@@ -12,6 +12,7 @@
 #include "comm/plan/plan.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/log.h"
+#include "trace/call.h"
 #include "trace/points.h"
 #include "trace/session.h"
 
