@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/settings/params.h"
+#include "comm/plan/op.h"
 #endif
 
 namespace tutti::api {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "comm/plan/op.h"
+namespace tutti::comm {
+struct Op;
+}
 
 namespace tutti::api {
 
