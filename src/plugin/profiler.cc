@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/result_name.h"
+#include "plugin/event_mask.h"
 #include "plugin/kind.h"
 #include "plugin/plugin_calls.h"
 #include "plugin/plugin_log.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,13 +15,6 @@ namespace tutti::plugin {
 using Event = ncclProfilerEventDescr_v6_t;
 using EventState = ncclProfilerEventState_v6_t;
 using EventStateArgs = ncclProfilerEventStateArgs_v6_t;
-
-/// Kinds of events that someone wants: an OR of ncclProfile…; 0 where nobody listens. Plugins write it whenever they
-/// like. Read once for a call, whose later events use the copy.
-extern int eventMaskOfProcess;
-inline int eventMask() {
-  return std::atomic_ref<int>(eventMaskOfProcess).load(std::memory_order_relaxed);
-}
 
 /// Which kinds have to be told so that those of `mask` have their parents.
 constexpr int withParents(int mask) {

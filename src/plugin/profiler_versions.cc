@@ -1,6 +1,7 @@
 #include "plugin/profiler_versions.h"
 
 #include <array>
+#include <atomic>
 #include <string_view>
 #include <type_traits>
 

@@ -1,21 +1,34 @@
 #include "proxy/ctrl_events.h"
 
+#include "plugin/event_mask.h"
+#include "plugin/profiler.h"
+
 namespace tutti::proxy {
 
-void* CtrlEvents::begin() {
+namespace {
+
+bool wanted() {
+  return (plugin::eventMask() & ncclProfileProxyCtrl) != 0;
+}
+
+}  // namespace
+
+void* CtrlEvents::begin() const {
   plugin::Event event{};
   event.type = ncclProfileProxyCtrl;
   return sink_->start(event);
 }
 
-void CtrlEvents::tellOnce(plugin::EventState state) {
+void CtrlEvents::tellTurn() const {
+  if (!wanted()) return;
   void* const handle = begin();
   plugin::EventStateArgs none{};
-  sink_->state(handle, state, &none);
+  sink_->state(handle, idle_ ? ncclProfilerProxyCtrlIdle : ncclProfilerProxyCtrlActive, &none);
   sink_->stop(handle);
 }
 
 void CtrlEvents::fallAsleep() {
+  if (!wanted()) return;
   asleep_ = true;
   handle_ = begin();
   plugin::EventStateArgs none{};

@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "plugin/profiler.h"
+namespace tutti::plugin {
+class EventSink;
+}
 
 namespace tutti::proxy {
 
@@ -22,11 +24,11 @@ class CtrlEvents {
     if (sink_ == nullptr || idle == idle_) [[likely]]
       return;
     idle_ = idle;
-    if (wanted()) tellOnce(idle ? ncclProfilerProxyCtrlIdle : ncclProfilerProxyCtrlActive);
+    tellTurn();
   }
   /// Nothing is left to do.
   void sleeps() {
-    if (sink_ != nullptr && !asleep_ && wanted()) fallAsleep();
+    if (sink_ != nullptr && !asleep_) fallAsleep();
   }
   /// There is something again.
   void wakes() {
@@ -34,11 +36,10 @@ class CtrlEvents {
   }
 
  private:
-  static bool wanted() { return (plugin::eventMask() & ncclProfileProxyCtrl) != 0; }
-  void tellOnce(plugin::EventState state);
+  void tellTurn() const;
   void fallAsleep();
   void wakeUp();
-  void* begin();
+  void* begin() const;
 
   const std::shared_ptr<plugin::EventSink> sink_;
   bool idle_ = false;

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/log.h"
+#include "plugin/event_mask.h"
+#include "plugin/profiler.h"
 
 namespace tutti::proxy {
 
@@ -35,6 +38,41 @@ void tellAppended(const std::vector<ExpectedSteps>& taken) {
 }
 
 }  // namespace
+
+struct StepEvents::Operation {
+  ExpectedSteps what;
+  std::uint64_t first = 0;  ///< its first step
+  void* handle = nullptr;
+  std::uint64_t end() const { return first + what.steps; }
+  bool heard() const { return what.sink != nullptr; }
+};
+
+struct StepEvents::Step {
+  void* handle = nullptr;
+  std::uint32_t bytes = 0;
+  plugin::EventSink* sink = nullptr;  ///< of its operation; null: nobody hears of it
+  bool sends = false;
+  bool set = false;                 ///< `request` is
+  std::uint64_t requested = ~0ULL;  ///< the step that the network was given `request` for
+  plugin::NetEventParent request;
+};
+
+struct StepEvents::Told {
+  std::deque<Operation> operations;       ///< whose steps are not all over, oldest first
+  std::uint64_t end = 0;                  ///< of the last operation
+  std::uint64_t begun = 0;                ///< steps that have begun
+  std::uint64_t over = 0;                 ///< steps that are over
+  std::array<std::uint64_t, 3> stages{};  ///< steps whose state of that stage was told
+  StepStages reached{};                   ///< as follow() was told last …
+  std::uint64_t reachedEnd = 0;           ///< … with this end
+  std::array<Step, kMost> steps;
+};
+
+StepEvents::StepEvents(std::uint64_t first, std::uint32_t window) : next_(first), window_(window) {}
+
+StepEvents::~StepEvents() {
+  close();
+}
 
 /// The thread itself is told of what it takes up, whoever hears of that.
 bool StepEvents::isHeard(const ExpectedSteps& operation) {
@@ -192,6 +230,10 @@ void StepEvents::passOver(std::uint64_t over) {
     for (std::uint64_t& stage : told.stages) catchUp(stage);
     if (told.over == end) told.operations.pop_front();
   }
+}
+
+void StepEvents::setBytes(std::uint64_t step, std::uint32_t bytes) const {
+  told_->steps[step % kMost].bytes = bytes;
 }
 
 void StepEvents::follow(const StepStages& reached) {

@@ -8,12 +8,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "plugin/profiler.h"
+namespace tutti::plugin {
+class EventSink;
+}
 
 namespace tutti::proxy {
 
@@ -45,10 +46,10 @@ class StepEvents {
 
   /// `first`: the next step's number. `window`: so many steps may be under way before the first of them is over, at
   /// most kMost / 2.
-  StepEvents(std::uint64_t first, std::uint32_t window) : next_(first), window_(window) {}
+  StepEvents(std::uint64_t first, std::uint32_t window);
   StepEvents(const StepEvents&) = delete;
   StepEvents& operator=(const StepEvents&) = delete;
-  ~StepEvents() { close(); }
+  ~StepEvents();
 
   /// The next operation's, before its kernel is launched.
   void expect(const ExpectedSteps& operation);
@@ -66,7 +67,7 @@ class StepEvents {
   bool on() const { return follows_; }
   // After look() has said yes:
   /// How much a step carries, as soon as that is known.
-  void setBytes(std::uint64_t step, std::uint32_t bytes) const { told_->steps[step % kMost].bytes = bytes; }
+  void setBytes(std::uint64_t step, std::uint32_t bytes) const;
   /// Tells of all that has changed.
   void follow(const StepStages& reached);
   /// What a network that tells events is given with the request for a step (plugin::NetBuffer::events).
@@ -76,35 +77,11 @@ class StepEvents {
   void close();
 
  private:
-  struct Operation {
-    ExpectedSteps what;
-    std::uint64_t first = 0;  ///< its first step
-    void* handle = nullptr;
-    std::uint64_t end() const { return first + what.steps; }
-    bool heard() const { return what.sink != nullptr; }
-  };
-  struct Step {
-    void* handle = nullptr;
-    std::uint32_t bytes = 0;
-    plugin::EventSink* sink = nullptr;  ///< of its operation; null: nobody hears of it
-    bool sends = false;
-    bool set = false;                 ///< `request` is
-    std::uint64_t requested = ~0ULL;  ///< the step that the network was given `request` for
-    plugin::NetEventParent request;
-  };
-  static void setRequest(Step& step, const ExpectedSteps& what);
-  struct Told {
-    std::deque<Operation> operations;       ///< whose steps are not all over, oldest first
-    std::uint64_t end = 0;                  ///< of the last operation
-    std::uint64_t begun = 0;                ///< steps that have begun
-    std::uint64_t over = 0;                 ///< steps that are over
-    std::array<std::uint64_t, 3> stages{};  ///< steps whose state of that stage was told
-    StepStages reached{};                   ///< as follow() was told last …
-    std::uint64_t reachedEnd = 0;           ///< … with this end
-    std::array<Step, kMost> steps;
-  };
-
+  struct Operation;
+  struct Step;
+  struct Told;
   static bool isHeard(const ExpectedSteps& operation);
+  static void setRequest(Step& step, const ExpectedSteps& what);
   void take();
   /// Goes past steps of operations that nobody hears of, in one go.
   void passOver(std::uint64_t over);

@@ -187,7 +187,7 @@ ROOMS = {
     },
     "proxy": {
         "for": "the progress engine that drives connections over networks, and what profilers hear of it",
-        "may": {"base": {}, "plugin/.": {"only": r"profiler\.h"}},
+        "may": {"base": {}, "plugin/.": {"only": r"(event_mask|profiler)\.h"}},
     },
     "transport/common": {
         "for": "what all transports share: their interface, layout of FIFOs, self-test",
@@ -369,7 +369,7 @@ ROOMS = {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
             "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
-            "plugin/.": {"only": r"profiler\.h"},
+            "plugin/.": {"only": r"(event_mask|profiler)\.h"},
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},

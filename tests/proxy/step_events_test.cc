@@ -1,5 +1,7 @@
 // Which operation a step belongs to, by its number alone, and what is told of it.
 #include "proxy/step_events.h"
+#include "plugin/event_mask.h"
+#include "plugin/profiler.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

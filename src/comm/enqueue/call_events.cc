@@ -4,9 +4,11 @@
 
 #include "base/log.h"
 #include "comm/launch/device_pool.h"
+#include "comm/plan/op.h"
 #include "comm/state/communicator.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
+#include "plugin/profiler.h"
 
 namespace tutti::comm {
 

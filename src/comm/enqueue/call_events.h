@@ -3,12 +3,17 @@
 
 #include <memory>
 
-#include "comm/plan/op.h"
-#include "plugin/profiler.h"
+#include "plugin/event_mask.h"
 
 struct ncclComm;
 
+namespace tutti::plugin {
+class EventSink;
+}
+
 namespace tutti::comm {
+
+struct Op;
 
 /// The event of a group: from its first call until its operations are over. Its communicator's listener stays until
 /// then. One thread at a time.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "comm/launch/channel_events.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/communicator.h"
 

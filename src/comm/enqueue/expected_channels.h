@@ -7,12 +7,18 @@
 #include <vector>
 
 #include "comm/enqueue/told_operations.h"
-#include "comm/launch/channel_events.h"
 #include "comm/plan/plan.h"
 
 struct ncclComm;
 
+namespace tutti::plugin {
+class EventSink;
+}
+
 namespace tutti::comm {
+
+class ChannelEvents;
+struct StampedLaunch;
 
 /// The channels of one plan, which may be launched again and again where a graph has it; at first none.
 class ExpectedChannels {

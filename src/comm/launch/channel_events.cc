@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/threads/shortage.h"
+#include "plugin/profiler.h"
 
 namespace tutti::comm {
 

@@ -17,7 +17,10 @@
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "comm/launch/stamps.h"
-#include "plugin/profiler.h"
+
+namespace tutti::plugin {
+class EventSink;
+}
 
 namespace tutti::comm {
 

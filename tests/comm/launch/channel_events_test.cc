@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/driver.h"
+#include "plugin/profiler.h"
 #include "support/log_capture.h"
 #include "support/until.h"
 
