@@ -101,8 +101,8 @@ Result<Progress> growMember(const GrowRequest& request) {
   TRY(checkSize(parent, request.nRanks));
   // All members have to come: one of which it is known that it is gone need not be waited for.
   TRY(comm.lostPeer->need());
-  CommSettings settings = currentCommSettings();
-  ASSIGN(Config config, configOf(request.config, &comm.config, settings));
+  auto settings = std::make_shared<const CommSettings>(currentCommSettings());
+  ASSIGN(Config config, configOf(request.config, &comm.config, *settings));
   ASSIGN(const std::optional<ncclUniqueId> id, idOfMember(comm, request.id));
   CommIdentity identity = comm.identity;
   identity.nRanks = request.nRanks;
@@ -111,7 +111,7 @@ Result<Progress> growMember(const GrowRequest& request) {
   identity.origin.clear();
   info(kInit, "ncclCommGrow: existing rank {} creating new communicator with {} total ranks", identity.rank,
        request.nRanks);
-  JoinStep join = joinWhenInvited(id, comm.parts.bootstrap->invitations(), settings.reportAfter);
+  JoinStep join = joinWhenInvited(id, comm.parts.bootstrap->invitations(), settings->reportAfter);
   auto grown = makeComm(std::move(identity), std::move(config), std::move(settings));
   join = joinUnlessMembersDie(std::move(join), comm.births, grown->abort);
   return startInit(std::move(grown), request.newcomm, std::move(join), false);
@@ -128,8 +128,8 @@ Result<Progress> growByNewRank(const GrowRequest& request) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
   ASSIGN(const int device, gpu::currentDevice(*driver));
   ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(*driver, device));
-  CommSettings settings = currentCommSettings();
-  ASSIGN(Config config, configOf(request.config, nullptr, settings));
+  auto settings = std::make_shared<const CommSettings>(currentCommSettings());
+  ASSIGN(Config config, configOf(request.config, nullptr, *settings));
   CommIdentity identity{request.rank,   request.nRanks,
                         device,         facts.nvmlIndex,
                         facts.busId,    nameOf(parent, request.nRanks),

@@ -40,8 +40,8 @@ std::uint64_t hashOf(const ncclUniqueId& id) {
 
 Result<Progress> initOnDevice(const InitRequest& request, const gpu::Driver& driver, int device) {
   TRY(checkRequest(request));
-  CommSettings settings = currentCommSettings();
-  ASSIGN(Config config, configOf(request.config, nullptr, settings));
+  auto settings = std::make_shared<const CommSettings>(currentCommSettings());
+  ASSIGN(Config config, configOf(request.config, nullptr, *settings));
   ASSIGN(const gpu::CudaDeviceFacts facts, gpu::readDeviceFacts(driver, device));
   CommIdentity identity{request.rank,
                         request.nRanks,

@@ -16,6 +16,7 @@
 #include "comm/enqueue/start_job.h"
 #include "comm/making.h"
 #include "comm/state/background.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/red_ops.h"
 #include "comm/state/revocation.h"
@@ -103,7 +104,7 @@ ncclResult_t commAsyncError(ncclComm& comm) {
 
 Result<Progress> revokeComm(ncclComm& comm) {
   // From here on: another thread may abort the communicator meanwhile, and must wait before it frees it.
-  auto pass = std::make_shared<CallGate::Pass>(comm.gate);
+  auto pass = std::make_shared<CallGate::Pass>(*comm.gate);
   const CommProgress& progress = comm.progress;
   if (progress.destroying.load() || progress.ending.load()) {
     return fail(ncclInvalidArgument, "CommRevoke : the communicator is being destroyed or aborted");
@@ -139,7 +140,7 @@ Result<Progress> finalizeComm(ncclComm& comm) {
   return startJob(
       comm, JobKind::Finalize,
       [&comm] {
-        const CallGate::Pass pass(comm.gate);
+        const CallGate::Pass pass(*comm.gate);
         TRY(flushComm(comm));
         // Kernels end for a failure as well, and then nothing of theirs is to be waited for.
         if (comm.abort.raised()) restoreLastError(comm.abort.text());

@@ -9,6 +9,7 @@
 #include "comm/init/comm_options.h"
 #include "comm/init/init.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 
 namespace tutti::comm {
@@ -20,17 +21,16 @@ Result<Config> configOf(const ncclConfig_t* user, const Config* parent, const Co
   return parseConfig(user, environment);
 }
 
-std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, CommSettings settings) {
-  CommOptions options = optionsFrom(settings);
-  return std::make_unique<ncclComm>(std::move(identity), std::move(config),
-                                    std::make_shared<const CommSettings>(std::move(settings)), std::move(options));
+std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, std::shared_ptr<const CommSettings> settings) {
+  CommOptions options = optionsFrom(*settings);
+  return std::make_unique<ncclComm>(std::move(identity), std::move(config), std::move(settings), std::move(options));
 }
 
 Result<Progress> startInit(std::unique_ptr<ncclComm> made, ncclComm_t* place, JoinStep join, bool plain) {
   if (GroupWork* group = openGroup()) TRY(group->admit(*made));
   ncclComm* const comm = made.release();  // the application owns it from here on
   // Taken before the handle is shown: another thread may abort it at once, and must wait for the init to leave.
-  auto pass = std::make_shared<CallGate::Pass>(comm->gate);
+  auto pass = std::make_shared<CallGate::Pass>(*comm->gate);
   *place = comm;
   auto mayDrop = std::make_shared<bool>(false);
   const bool dropFailed = plain && groupDepth() == 0;

@@ -21,7 +21,7 @@ struct CommSettings;
 Result<Config> configOf(const ncclConfig_t* user, const Config* parent, const CommSettings& settings);
 
 /// The object; nothing that could wait.
-std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, CommSettings settings);
+std::unique_ptr<ncclComm> makeComm(CommIdentity identity, Config config, std::shared_ptr<const CommSettings> settings);
 
 /// Shows the handle at `place` and inits it: now, at the group's end, or in the background. `plain`: as
 /// InitRequest::plain.

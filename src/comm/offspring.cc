@@ -11,7 +11,10 @@
 #include "comm/init/init.h"
 #include "comm/init/join_stage.h"
 #include "comm/making.h"
+#include "comm/settings/comm_settings.h"
 #include "comm/state/background.h"
+#include "comm/state/call_gate.h"
+#include "comm/state/membership.h"
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 
@@ -29,7 +32,7 @@ bool connectAlike(const CommSettings& a, const CommSettings& b) {
 /// Why a child of these settings cannot use the connections of its parent, for people; empty if it can.
 std::string obstacleToSharing(const ncclComm& parent, const CommSettings& settings) {
   if (parent.identity.nRanks == 1) return "it has no connections";
-  if (parent.membership.family == nullptr) return "it was made without";
+  if (parent.membership->family == nullptr) return "it was made without";
   if (parent.progress.revocation->begun()) return "it was revoked";
   if (parent.abort.raised()) return "it has failed";
   if (parent.residence->state() != Residence::State::Resident) return "it is suspended";
@@ -40,11 +43,11 @@ std::string obstacleToSharing(const ncclComm& parent, const CommSettings& settin
 /// What concerns the network is the parent's, where it is not the child's own.
 Status adoptNetwork(const ncclComm& parent, Config& chosen) {
   const std::string& name = parent.config.netName;
-  if (!chosen.netName.empty() && chosen.netName != name && chosen.netName != parent.membership.network) {
+  if (!chosen.netName.empty() && chosen.netName != name && chosen.netName != parent.membership->network) {
     return fail(ncclInvalidUsage,
                 "Comm config netName ({}) does not match the parent ({}), whose connections the child shares: leave it "
                 "out, or set splitShare (shrinkShare) to 0 in the configuration of the parent",
-                chosen.netName, name.empty() ? parent.membership.network : name);
+                chosen.netName, name.empty() ? parent.membership->network : name);
   }
   chosen.netName = name;
   const int trafficClass = parent.config.values.trafficClass;
@@ -56,8 +59,8 @@ Status adoptNetwork(const ncclComm& parent, Config& chosen) {
   return {};
 }
 
-Result<Membership> membershipIn(const ncclComm& parent, const ShareField& field, bool given,
-                                const CommSettings& settings, Config& chosen) {
+Result<std::unique_ptr<Membership>> membershipIn(const ncclComm& parent, const ShareField& field, bool given,
+                                                 const CommSettings& settings, Config& chosen) {
   const bool asked = parent.config.values.*field.member != 0;
   if (!asked && given && chosen.values.*field.member != 0) {
     info(kInit,
@@ -65,14 +68,14 @@ Result<Membership> membershipIn(const ncclComm& parent, const ShareField& field,
          "shares with its parent, the parent's configuration says",
          field.name);
   }
-  if (!asked || !field.counts) return Membership();
+  if (!asked || !field.counts) return std::make_unique<Membership>();
   if (const std::string why = obstacleToSharing(parent, settings); !why.empty()) {
     info(kInit, "comm {}: {} is set, but its child has connections of its own: {}", fmt::ptr(&parent), field.name, why);
-    return Membership();
+    return std::make_unique<Membership>();
   }
   TRY(adoptNetwork(parent, chosen));
-  return Membership{
-      .family = parent.membership.family, .places = {}, .born = true, .mostChannels = parent.membership.channels};
+  return std::make_unique<Membership>(Membership{
+      .family = parent.membership->family, .places = {}, .born = true, .mostChannels = parent.membership->channels});
 }
 
 /// Before the init, whose first line in the log says which communicator it is of. It fails with what the meeting has
@@ -96,11 +99,15 @@ Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* f
                                                  ncclComm_t* place, const ncclConfig_t* config,
                                                  const ShareField& field) {
   *place = nullptr;
-  CommSettings settings = currentCommSettings();
-  ASSIGN(Config chosen, configOf(config, &parent.config, settings));
-  ASSIGN(Membership membership, membershipIn(parent, field, config != nullptr, settings, chosen));
-  return std::make_shared<Offspring>(Offspring{parent, CallGate::Pass(parent.gate), function, tie, place,
+  auto settings = std::make_shared<const CommSettings>(currentCommSettings());
+  ASSIGN(Config chosen, configOf(config, &parent.config, *settings));
+  ASSIGN(std::unique_ptr<Membership> membership, membershipIn(parent, field, config != nullptr, *settings, chosen));
+  return std::make_shared<Offspring>(Offspring{parent, CallGate::Pass(*parent.gate), function, tie, place,
                                                std::move(settings), std::move(chosen), std::move(membership), 0});
+}
+
+milliseconds Offspring::reportAfter() const {
+  return settings->reportAfter;
 }
 
 CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, int color, int key) {
@@ -119,7 +126,7 @@ Status bear(Offspring& plan, CommIdentity identity, const Meeting& meet) {
   child->membership = std::move(plan.membership);
   Status status;
   {
-    const CallGate::Pass inside(child->gate);
+    const CallGate::Pass inside(*child->gate);
     const Births::Birth birth = plan.parent.births->begin(child->abort, plan.tie);
     status = runInit(*child, meetFirst(*child, meet));
   }

@@ -4,15 +4,19 @@
 #include <functional>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "bootstrap/kin.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/births.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/progress.h"
 #include "nccl.h"
 
 namespace tutti::comm {
+
+struct CommSettings;
+struct Membership;
 
 /// A child that is to be made, with copies of all that its call was given. Its job owns it.
 struct Offspring {
@@ -21,10 +25,13 @@ struct Offspring {
   const char* function;
   Births::Tie tie;
   ncclComm_t* place;
-  CommSettings settings;
+  std::shared_ptr<const CommSettings> settings;
   Config config;
-  Membership membership;  ///< with the parent, if the child shares its connections
-  int number;             ///< among the parent's children
+  std::unique_ptr<Membership> membership;  ///< with the parent, if the child shares its connections
+  int number;                              ///< among the parent's children
+
+  /// How long its ranks may wait for one another before those who have not come are named; 0: for ever.
+  milliseconds reportAfter() const;
 };
 
 /// The field of the parent's configuration that says whether a child shares.

@@ -61,7 +61,7 @@ Status shrink(Offspring& plan, const std::vector<int>& survivors, bool abortFirs
   ncclComm& parent = plan.parent;
   plan.number = ++parent.progress.children;
   if (abortFirst) TRY(awaitKernels(parent));
-  const milliseconds reportAfter = plan.settings.reportAfter;  // the child takes its settings
+  const milliseconds reportAfter = plan.reportAfter();  // the child takes its settings
   const auto self = std::lower_bound(survivors.begin(), survivors.end(), parent.identity.rank);
   CommIdentity identity =
       identityOf(plan, static_cast<int>(self - survivors.begin()), static_cast<int>(survivors.size()), 0, 0);

@@ -16,7 +16,7 @@ namespace {
 Status split(Offspring& plan, int color, int key) {
   ncclComm& parent = plan.parent;
   plan.number = ++parent.progress.children;
-  Result<bootstrap::Kin> kin = parent.parts.bootstrap->split(color, key, plan.settings.reportAfter);
+  Result<bootstrap::Kin> kin = parent.parts.bootstrap->split(color, key, plan.reportAfter());
   if (!kin.ok()) {
     // The ranks of the parent are out of step: whatever they do next would meet what is left of this.
     if (!parent.abort.raised()) failComm(parent, kin.status());

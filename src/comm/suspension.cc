@@ -8,6 +8,7 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "comm/state/residence.h"
 #include "comm/suspend/suspend.h"
 #include "gpu/memory_ledger.h"
@@ -40,14 +41,14 @@ Result<Progress> beginSuspend(ncclComm& comm, int flags) {
   }
   TRY(checkManaged(comm, "CommSuspend"));
   if ((flags & NCCL_SUSPEND_MEM) == 0) return Progress::Done;
-  if (comm.membership.family && comm.membership.family->hasOthers(comm)) {
+  if (comm.membership->family && comm.membership->family->hasOthers(comm)) {
     return fail(
         ncclInvalidUsage,
         "CommSuspend : {} shares its connections with other communicators (splitShare, shrinkShare), which may be "
         "in use; end all but one of them first",
         describeComm(comm));
   }
-  if (comm.membership.family && comm.membership.family->graphsKeepOthers(comm)) {
+  if (comm.membership->family && comm.membership->family->graphsKeepOthers(comm)) {
     return fail(ncclInvalidUsage,
                 "CommSuspend : {} shares its connections with communicators that have ended, but graphs with their "
                 "operations have not; destroy these graphs first",

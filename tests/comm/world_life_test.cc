@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <latch>
 
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/world.h"
 
@@ -181,7 +182,7 @@ TEST(WorldAbort, IsToldToPeersAtOnceThoughACallOfItsOwnIsStuck) {
     if (m.rank == 0) {
       while (!issued) std::this_thread::yield();  // else rank 1 may come when all is over
       // The memory stays: what is stuck may come back.
-      const CallGate::Pass stuck(m.comm->gate);
+      const CallGate::Pass stuck(*m.comm->gate);
       EXPECT_EQ(ncclCommAbort(m.comm), ncclSuccess);
       EXPECT_GE(secondsSince(start), 9.9);
     } else {

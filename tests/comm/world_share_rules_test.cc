@@ -7,6 +7,7 @@
 #include "comm/graph.h"
 #include "comm/share.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 #include "support/scoped_log.h"
 #include "support/until.h"
 
@@ -170,13 +171,13 @@ TEST(WorldShareRules, AChildThatCannotBeMadeLeavesTheFamilyAlone) {
     EXPECT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclInvalidUsage);
     EXPECT_EQ(child, nullptr);
     const std::string why = ncclGetLastError(nullptr);
-    EXPECT_NE(why.find("netName (nowhere) does not match the parent (" + m.comm->membership.network + ")"),
+    EXPECT_NE(why.find("netName (nowhere) does not match the parent (" + m.comm->membership->network + ")"),
               std::string::npos)
         << why;
     EXPECT_NE(why.find("leave it out, or set splitShare (shrinkShare) to 0 in the configuration of the parent"),
               std::string::npos)
         << why;
-    config.netName = m.comm->membership.network.c_str();
+    config.netName = m.comm->membership->network.c_str();
     ASSERT_EQ(ncclCommSplit(m.comm, 0, 0, &child, &config), ncclSuccess) << "the same one may be named";
     checkAll(m, child, 1);
     destroy(child);
@@ -217,7 +218,7 @@ TEST(WorldShareRules, AChildMadeInAnotherEnvironmentHasConnectionsOfItsOwn) {
       if (m.rank == 0) changed.emplace(name, value);
       turns.next();
       const ncclComm_t child = splitOf(m.comm);
-      EXPECT_FALSE(child->membership.born) << name;
+      EXPECT_FALSE(child->membership->born) << name;
       checkAll(m, child, 2);
       turns.next();
       if (m.rank == 0) changed.reset();

@@ -21,17 +21,21 @@
 #include "comm/ending/rank_account.h"
 #include "comm/ending/watch.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/state/background.h"
 #include "comm/state/births.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/state/family.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 #include "comm/state/revocation.h"
 #include "gpu/context.h"
 #include "ras/registry.h"
+#include "trace/comm_counts.h"
 #include "trace/points.h"
 
 namespace tutti::comm {
@@ -51,9 +55,9 @@ std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
 bool giveUp(ncclComm& comm, std::string_view why) {
   ExitDelivery::instance().remove(comm);
   warn("{}: {}; their memory stays allocated until the process ends", describeComm(comm), why);
-  if (comm.membership.family) comm.membership.family->forget(comm);
+  if (comm.membership->family) comm.membership->family->forget(comm);
   comm.parts.leaveTuner();
-  const bool called = comm.graphs.any();
+  const bool called = comm.graphs->any();
   if (!called) comm.parts.stopProgress();
   comm.parts.relays.reset();
   auto* leaked = new CommParts(std::move(comm.parts));
@@ -91,7 +95,7 @@ void sayGoodbye(const ncclComm& comm) {
 /// memory is left to whoever may still write to it, as after any failure. Whether they go now, in peace.
 bool leaveFamily(const ncclComm& comm) {
   constexpr milliseconds kPatience{2000};
-  Family* const family = comm.membership.family.get();
+  Family* const family = comm.membership->family.get();
   if (family == nullptr) return false;
   const bool last = family->leave(comm);
   family->connections()->tend();
@@ -108,7 +112,7 @@ struct Estate {
   ~Estate() {
     if (comm == nullptr) return;
     // Graphs may have been replayed since ncclCommDestroy.
-    Family* const family = comm->membership.family.get();
+    Family* const family = comm->membership->family.get();
     const bool others = family != nullptr && family->outlives(*comm);
     if (others) family->connections()->tend();
     // What is this one's alone nobody else sends on.
@@ -127,10 +131,10 @@ void freeOrBequeath(ncclComm* comm) {
     estate->comm = comm;
   });
   if (estate == nullptr || estate->comm == nullptr) {
-    if (!comm->graphs.any()) delete comm;
+    if (!comm->graphs->any()) delete comm;
     return;
   }
-  if (!comm->graphs.deferFree(estate)) return;
+  if (!comm->graphs->deferFree(estate)) return;
   info(kDestroy,
        "comm {} : graphs with its operations are left; what they use stays allocated until they are destroyed",
        fmt::ptr(comm));
@@ -145,7 +149,7 @@ Status awaitKernels(ncclComm& comm) {
 
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
-  trace::markText(trace::Kind::Ending, comm->progress.traced.number, how);
+  trace::markText(trace::Kind::Ending, comm->progress.traced->number, how);
   KernelWatch::instance().remove(*comm);
   const bool lastOfFamily = leaveFamily(*comm);
   const bool inPeace = closesInPeace(*comm);
@@ -204,7 +208,7 @@ bool callsLeave(ncclComm& comm, Deadline deadline) {
     if (!task->endsBy(deadline)) return false;
     task->wait().ignore();
   }
-  return comm.gate.awaitEmpty(deadline);
+  return comm.gate->awaitEmpty(deadline);
 }
 
 /// Frees a communicator whose abort is raised and whose end the caller has claimed.
@@ -249,7 +253,7 @@ Status destroyAndRelease(ncclComm* comm) {
   Status flushed;
   {
     // As long as this is inside, another thread that aborts the communicator waits before it frees it.
-    const CallGate::Pass pass(comm->gate);
+    const CallGate::Pass pass(*comm->gate);
     if (const auto task = taskOf(*comm)) task->wait().ignore();
     flushed = flushComm(*comm);
     if (comm->progress.ending.exchange(true)) return flushed;

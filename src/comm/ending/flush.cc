@@ -11,6 +11,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 #include "comm/state/peer_wait.h"
 #include "comm/state/revocation.h"
 #include "gpu/context.h"
@@ -31,7 +32,7 @@ Status flush(ncclComm& comm) {
     return comm.parts.bootstrap->hasLeft(rank) || comm.revokedPeers->contains(rank);
   };
   // What relatives go on using stays, whoever writes to it.
-  const bool relatives = comm.membership.family && comm.membership.family->hasOthers(comm);
+  const bool relatives = comm.membership->family && comm.membership->family->hasOthers(comm);
   const ChannelSet::Extent extent = relatives ? ChannelSet::Extent::Own : ChannelSet::Extent::All;
   ASSIGN(const bool consumed, parts.channels->allConsumed(hasLeft, extent));
   // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.

@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/family_peers.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 
 namespace tutti::comm {
 
@@ -18,19 +20,19 @@ namespace {
 
 bool allParted(const ncclComm& comm, bool family) {
   if (comm.parts.channels && !comm.parts.channels->parted()) return false;
-  return !family || comm.membership.family->connections()->parted();
+  return !family || comm.membership->family->connections()->parted();
 }
 
 }  // namespace
 
 bool closesInPeace(const ncclComm& comm) {
-  if (comm.abort.raised() || comm.lostPeer->heard() || comm.graphs.any()) return false;
-  return !comm.membership.family || !comm.membership.family->graphsKeepOthers(comm);
+  if (comm.abort.raised() || comm.lostPeer->heard() || comm.graphs->any()) return false;
+  return !comm.membership->family || !comm.membership->family->graphsKeepOthers(comm);
 }
 
 void beginParting(ncclComm& comm, bool family) {
   if (comm.parts.channels) comm.parts.channels->part();
-  if (family) comm.membership.family->connections()->part();
+  if (family) comm.membership->family->connections()->part();
   comm.parts.wakeProgress();
 }
 
@@ -49,8 +51,8 @@ void awaitParted(const ncclComm& comm, bool family) {
 
 void partFrom(ncclComm& comm, int rank) {
   if (comm.parts.channels) comm.parts.channels->part(rank);
-  if (Family* const family = comm.membership.family.get(); family != nullptr) {
-    const int place = comm.membership.places[static_cast<std::size_t>(rank)];
+  if (Family* const family = comm.membership->family.get(); family != nullptr) {
+    const int place = comm.membership->places[static_cast<std::size_t>(rank)];
     if (family->peers()->hasLeft(place)) family->connections()->part(place);
   }
   comm.parts.wakeProgress();

@@ -9,8 +9,10 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/launch/launch.h"
 #include "comm/state/background.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "comm/state/revocation.h"
 
 namespace tutti::comm {
@@ -24,7 +26,7 @@ constexpr milliseconds kGrace{200};
 
 /// What of the communicator's operations has not ended, in words; empty once nothing has not.
 std::string underWay(ncclComm& comm, const BackgroundTask* before) {
-  if (!comm.gate.alone() || (before != nullptr && !before->done())) return "a call on another thread";
+  if (!comm.gate->alone() || (before != nullptr && !before->done())) return "a call on another thread";
   const CommParts& parts = comm.parts;  // stays as it is now: no init is under way
   if (parts.launcher && parts.launcher->mayBeBusy() && parts.launcher->query() == CUDA_ERROR_NOT_READY) {
     return fmt::format("a kernel ({}), or work of the application before it on its stream,",
@@ -70,7 +72,7 @@ Status awaitRevoked(ncclComm& comm, const BackgroundTask* before) {
     // Calls of the network may be under way, also into the application's memory, which is its own again.
     comm.parts.leaveCollNet();
     // What a relative's failure has this rank say must not be said of the time that begins here.
-    if (comm.membership.family) comm.membership.family->awaitSpread();
+    if (comm.membership->family) comm.membership->family->awaitSpread();
     if (bootstrap::Bootstrap* const bootstrap = joinedBootstrap(comm)) bootstrap->resume();
   }
   comm.progress.revocation->finish(rests);

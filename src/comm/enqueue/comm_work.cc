@@ -25,10 +25,12 @@
 #include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
 #include "comm/plan/planner.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/op_tally.h"
 #include "comm/state/revocation.h"
 #include "device/kernels/kernel_name.h"
+#include "trace/comm_counts.h"
 #include "trace/points.h"
 #include "trace/session.h"
 
@@ -119,7 +121,7 @@ const Plan& CommWork::planned() const {
 }
 
 Status CommWork::plan() {
-  pass_.emplace(comm_->gate);
+  pass_.emplace(*comm_->gate);
   comm_->progress.caller.store(threadNumber(), std::memory_order_relaxed);
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
@@ -140,8 +142,8 @@ Status CommWork::connect() {
   if (kept_->missing.empty()) return {};
   noteWaiting();
   const Connecting mark(comm_->progress, kept_->plan, launchedCall());
-  const trace::Within within(comm_->progress.traced.number);
-  const trace::Span span(trace::Kind::Connect, comm_->progress.traced.number, trace::Takes::Long,
+  const trace::Within within(comm_->progress.traced->number);
+  const trace::Span span(trace::Kind::Connect, comm_->progress.traced->number, trace::Takes::Long,
                          [this] { return peersText(kept_->missing); });
   return connectMissing(*comm_, kept_->plan, kept_->missing);
 }
@@ -190,7 +192,7 @@ Status CommWork::launch(void* groupEvent) {
   const CommParts& parts = comm_->parts;
   proxy::ProgressGroup* const driven = parts.channels->driven() ? parts.progress.get() : nullptr;
   const std::uint64_t begin = trace::on() ? trace::now() : 0;
-  if (begin != 0) parts.launcher->traceNext(comm_->progress.traced.number, comm_->progress.traced.launches + 1);
+  if (begin != 0) parts.launcher->traceNext(comm_->progress.traced->number, comm_->progress.traced->launches + 1);
   std::optional<LaunchEvents> events;
   if (parts.events != nullptr) {
     events.emplace(*comm_, kept_->ops, kept_->plan, groupEvent, kept_->events);

@@ -7,6 +7,7 @@
 #include "comm/enqueue/comm_work.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "comm/state/residence.h"
 #include "comm/state/revocation.h"
 
@@ -78,7 +79,7 @@ bool GroupWork::collectsInitOf(const ncclComm& comm) const {
 void GroupWork::takeTurns() {
   std::vector<std::shared_ptr<Family>> families;
   for (const auto& one : comms()) {
-    const std::shared_ptr<Family>& family = one->comm().membership.family;
+    const std::shared_ptr<Family>& family = one->comm().membership->family;
     if (family == nullptr) continue;
     family->noteUse(one->comm());
     if (std::find(families.begin(), families.end(), family) == families.end()) families.push_back(family);

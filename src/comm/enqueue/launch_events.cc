@@ -6,8 +6,10 @@
 #include "base/log.h"
 #include "comm/connect/channels.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 #include "comm/tuning/filter.h"
 #include "gpu/context.h"
 
@@ -194,7 +196,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   if (plan_ == nullptr) return {};
   if (captured != nullptr) {
     kept_.reset();  // it is the graph's
-    TRY(comm_.graphs.addTo(*comm_.parts.device->device, captured, plan_));
+    TRY(comm_.graphs->addTo(*comm_.parts.device->device, captured, plan_));
     return callFirst(
         stream, [](void* events) { static_cast<PlanEvents*>(events)->tell(); }, plan_.get());
   }
@@ -203,7 +205,7 @@ Status LaunchEvents::first(CUstream stream, CUgraph captured) {
   plan_->expectChannels();
   if (!plan_->expects()) return {};
   // Replays and launches of relatives are said as they come up: so must this one be.
-  const bool alone = comm_.membership.family == nullptr && !comm_.parts.launcher->everCaptured();
+  const bool alone = comm_.membership->family == nullptr && !comm_.parts.launcher->everCaptured();
   if (alone) {
     plan_->expect(plan_->handles());
     return {};

@@ -11,6 +11,7 @@
 #include "comm/enqueue/group.h"
 #include "comm/enqueue/tracing.h"
 #include "comm/launch/device_pool.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
 #include "comm/state/op_tally.h"
@@ -88,7 +89,7 @@ Status recordOn(const gpu::Device& device, CUstream stream, CUevent event) {
 
 Status copyAlone(ncclComm& comm, const Op& op) {
   if (op.sendbuff == op.recvbuff && op.launchEvent == nullptr) return {};
-  const CallGate::Pass pass(comm.gate);
+  const CallGate::Pass pass(*comm.gate);
   const gpu::Device& device = *comm.parts.device->device;
   ASSIGN(const gpu::ContextGuard context, device.enter());
   if (op.launchEvent != nullptr) TRY(recordOn(device, op.stream, op.launchEvent));

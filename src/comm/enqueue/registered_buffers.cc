@@ -6,6 +6,7 @@
 #include "comm/connect/channels.h"
 #include "comm/init/transports/message_steps.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/plan/plan.h"
 #include "comm/state/communicator.h"
 #include "comm/state/registrations.h"
@@ -101,7 +102,7 @@ Status registerForGraph(ncclComm& comm, Plan& plan, const Takers& takers, const 
     }
     return {};
   }));
-  return any ? comm.graphs.addTo(device, capture.graph, ranges) : Status();
+  return any ? comm.graphs->addTo(device, capture.graph, ranges) : Status();
 }
 
 }  // namespace

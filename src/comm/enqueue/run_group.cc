@@ -12,6 +12,7 @@
 #include "comm/enqueue/group_jobs.h"
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 
 namespace tutti::comm {
 
@@ -45,9 +46,9 @@ Status connectAll(const GroupWork& work) {
   for (const auto& one : work.comms()) {
     if (!one->mustConnect()) continue;
     comms.push_back(&one->comm());
-    const auto& own = one->comm().membership.family;
+    const auto& own = one->comm().membership->family;
     const auto family = std::find_if(families.begin(), families.end(), [&](const std::vector<CommWork*>& known) {
-      return own != nullptr && known.front()->comm().membership.family == own;
+      return own != nullptr && known.front()->comm().membership->family == own;
     });
     if (family == families.end()) {
       families.push_back({one.get()});

@@ -13,6 +13,7 @@
 #include "comm/state/communicator.h"
 #include "comm/tuning/log.h"
 #include "trace/call.h"
+#include "trace/comm_counts.h"
 #include "trace/points.h"
 #include "trace/session.h"
 
@@ -29,7 +30,7 @@ std::uint64_t nanoseconds(double microseconds) {
 trace::Record recordOf(const ncclComm& comm, trace::Kind kind, std::uint64_t begin, std::uint64_t end) {
   trace::Record record{};
   record.kind = kind;
-  record.comm = comm.progress.traced.number;
+  record.comm = comm.progress.traced->number;
   record.begin = begin;
   record.end = end;
   return record;
@@ -53,7 +54,7 @@ std::uint32_t whyText(ncclComm& comm, const Decision& decision) {
   const Facts facts{decision.request.bytes, decision.request.inGroup,  decision.request.func,
                     decision.request.op,    decision.choice.algorithm, decision.choice.protocol};
   const std::uint64_t of = hashBytes(std::as_bytes(std::span(&facts, 1)));
-  auto& kept = comm.progress.traced.whys[of % comm.progress.traced.whys.size()];
+  auto& kept = comm.progress.traced->whys[of % comm.progress.traced->whys.size()];
   if (kept.of != of) kept = {of, trace::text(describeCandidates(comm.parts.planning->tuning, decision.request))};
   return kept.text;
 }
@@ -74,7 +75,7 @@ void traceDecision(ncclComm& comm, const Op& op, const Decision& decision, std::
 }  // namespace
 
 void traceOp(ncclComm& comm, Op& op) {
-  trace::CommCounts& counts = comm.progress.traced;
+  trace::CommCounts& counts = *comm.progress.traced;
   const bool message = isMessageFunc(op.func);
   op.traceNumber = ++counts.operations;
   trace::current().comm = counts.number;
@@ -112,7 +113,7 @@ void traceLaunches(ncclComm& comm, std::span<const Op> ops, std::span<const Prep
                    std::uint64_t begin) {
   trace::Record record = recordOf(comm, trace::Kind::Launch, begin, trace::now());
   for (const PreparedLaunch& launch : launches) {
-    record.number = ++comm.progress.traced.launches;
+    record.number = ++comm.progress.traced->launches;
     record.text = launch.traced;
     record.a = trace::wordOf(
         trace::LaunchWords{static_cast<std::uint16_t>(launch.args->nWorks), static_cast<std::uint16_t>(launch.block),

@@ -15,11 +15,13 @@
 #include "comm/diagnosis/stalls.h"
 #include "comm/ending/watching.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
 #include "comm/network/network.h"
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "plugin/network/net.h"
 #include "proxy/group.h"
 #include "topo/machine/peer_info.h"
@@ -55,9 +57,9 @@ void logLayout(const ncclComm& comm, const topo::RankChannels& channels) {
 GraphRules graphRules(ncclComm& comm) {
   const bool mix = comm.config.values.graphUsageMode == 2;
   GraphRules rules{
-      .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = &comm.graphs};
+      .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = comm.graphs.get()};
   rules.marks = comm.identity.nRanks > 1 && comm.options.stall.report > milliseconds(0);
-  if (comm.membership.family) rules.shared = comm.membership.family->order();
+  if (comm.membership->family) rules.shared = comm.membership->family->order();
   return rules;
 }
 
@@ -102,15 +104,15 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   CommParts& parts = comm.parts;
   const gpu::Device& device = *parts.device->device;
   logLayout(comm, channels);
-  comm.membership.channels = channels.size();
-  if (parts.network) comm.membership.network = parts.network->net().name();
+  comm.membership->channels = channels.size();
+  if (parts.network) comm.membership->network = parts.network->net().name();
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan, comm.memory));
   ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
-  if (const auto& family = comm.membership.family) {
-    parts.channels->shareBy({family->connections(), comm.membership.places});
+  if (const auto& family = comm.membership->family) {
+    parts.channels->shareBy({family->connections(), comm.membership->places});
     family->connections()->alsoDrivenBy(parts.progress.get());
   }
   if (comm.identity.nRanks > 1) {

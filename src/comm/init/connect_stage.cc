@@ -22,6 +22,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 #include "comm/state/peer_wait.h"
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
@@ -96,7 +97,7 @@ Status causeOf(const ncclComm& comm, Status met) {
 }  // namespace
 
 Status connectRings(ncclComm& comm) {
-  if (comm.membership.born) {
+  if (comm.membership->born) {
     // Relatives may be using, or opening, connections at this moment, in an order that init knows nothing of.
     info(kInit, "comm {} shares the connections of its parent; what the parent has not is opened when first used",
          fmt::ptr(&comm));
@@ -112,7 +113,7 @@ Status connectRings(ncclComm& comm) {
 Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes) {
   const device::CollNetView* const view = comm.parts.collNet->view();
   TRY(comm.parts.channels->useCollNet(view, lanes.directLinks, lanes.chainLinks, lanes.head >= 0));
-  if (!comm.options.connectAtInit || comm.membership.born) return {};  // as for rings
+  if (!comm.options.connectAtInit || comm.membership->born) return {};  // as for rings
   const Tuning& tuning = comm.parts.planning->tuning;
   PlanNeeds needs;
   needs.usesCollNetDirect = mayTake(tuning, device::Algorithm::CollNetDirect);

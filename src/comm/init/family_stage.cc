@@ -8,19 +8,20 @@
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/family_peers.h"
+#include "comm/state/membership.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 
 std::int32_t offeredPlace(const ncclComm& comm) {
-  const Membership& membership = comm.membership;
+  const Membership& membership = *comm.membership;
   // Its kernels' order is an event of that device.
   const bool can = membership.born && membership.family->device() == comm.parts.device.get();
   return can ? membership.family->place() : -1;
 }
 
 Status settleMembership(ncclComm& comm) {
-  Membership& membership = comm.membership;
+  Membership& membership = *comm.membership;
   if (comm.identity.nRanks == 1) {
     membership = {};  // it has no connections
     return {};
@@ -45,7 +46,7 @@ Status settleMembership(ncclComm& comm) {
 }
 
 Status joinFamily(ncclComm& comm) {
-  return comm.membership.family ? comm.membership.family->join(comm) : Status();
+  return comm.membership->family ? comm.membership->family->join(comm) : Status();
 }
 
 }  // namespace tutti::comm

@@ -38,6 +38,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
 #include "gpu/memory_ledger.h"
+#include "trace/comm_counts.h"
 #include "trace/points.h"
 
 namespace tutti::comm {
@@ -194,11 +195,11 @@ Status causeOf(ncclComm& comm, Status own) {
 
 Status runInit(ncclComm& comm, const JoinStep& join) {
   traceComm(comm);
-  const trace::Within within(comm.progress.traced.number);
-  const trace::Span whole(trace::Kind::Stage, comm.progress.traced.number, "init", trace::Takes::Long);
+  const trace::Within within(comm.progress.traced->number);
+  const trace::Span whole(trace::Kind::Stage, comm.progress.traced->number, "init", trace::Takes::Long);
   logPhase(comm, "START");
   logConfig(comm);
-  StageClock clock(comm.progress.traced.number);
+  StageClock clock(comm.progress.traced->number);
   const Status status = causeOf(comm, runGuarded([&] {
                                   InitStall stall(stallSubject(comm));
                                   const WatchedInit watched(stall);

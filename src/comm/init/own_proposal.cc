@@ -12,6 +12,7 @@
 #include "comm/network/network.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 #include "gpu/context.h"
 #include "topo/machine/peer_info.h"
 
@@ -33,7 +34,7 @@ int channelsOfItsOwn(const ncclComm& comm, const device::Policy& policy, const C
 /// The channels that this rank would take if others did not wish for less. Who shares with its parent has no more.
 int channelsWished(const ncclComm& comm, const device::Policy& policy, const CommGraphs& graphs) {
   const int wished = channelsOfItsOwn(comm, policy, graphs);
-  return comm.membership.mostChannels > 0 ? std::min(wished, comm.membership.mostChannels) : wished;
+  return comm.membership->mostChannels > 0 ? std::min(wished, comm.membership->mostChannels) : wished;
 }
 
 }  // namespace

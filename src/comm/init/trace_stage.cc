@@ -12,6 +12,7 @@
 #include "comm/state/communicator.h"
 #include "topo/machine/peer_info.h"
 #include "trace/clock_offset.h"
+#include "trace/comm_counts.h"
 #include "trace/on.h"
 #include "trace/session.h"
 
@@ -40,7 +41,7 @@ void traceComm(ncclComm& comm) {
   startTrace(comm.identity.rank);
   if (!trace::on()) return;
   const CommIdentity& id = comm.identity;
-  comm.progress.traced.number = trace::addComm(id.commId, id.rank, id.nRanks, id.cudaDevice, comm.config.commName);
+  comm.progress.traced->number = trace::addComm(id.commId, id.rank, id.nRanks, id.cudaDevice, comm.config.commName);
 }
 
 Status shareClocks(ncclComm& comm) {

@@ -10,11 +10,14 @@
 #include "comm/diagnosis/call_exchange.h"
 #include "comm/diagnosis/circle_words.h"
 #include "comm/diagnosis/stall_state.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/state/births.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/exit_delivery.h"
 #include "comm/state/family.h"
 #include "comm/state/living_comms.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 #include "comm/state/op_tally.h"
 #include "comm/state/red_ops.h"
 #include "comm/state/registrations.h"
@@ -23,6 +26,7 @@
 #include "gpu/memory_ledger.h"
 #include "ras/registry.h"
 #include "topo/machine/peer_info.h"
+#include "trace/comm_counts.h"
 #include "trace/points.h"
 
 namespace tutti::comm {
@@ -41,7 +45,7 @@ void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault 
 void failComm(ncclComm& comm, Status why, Fault fault) {
   // What failed here may only be an echo: a peer's memory is gone because that peer heard of a death before this rank.
   const std::string text = comm.abort.raised() ? comm.abort.text() : lastErrorText();
-  trace::markText(trace::Kind::Failure, comm.progress.traced.number, text, static_cast<std::uint64_t>(why.code()));
+  trace::markText(trace::Kind::Failure, comm.progress.traced->number, text, static_cast<std::uint64_t>(why.code()));
   // Peers first: whoever is woken here may abort the communicator at once, and they would hear of that instead.
   announceFailure(comm, why, text, fault);
   comm.abort.raise(why, text, text);
@@ -68,17 +72,21 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
       options(std::move(asked)),
       lostPeer(std::make_unique<tutti::comm::LostPeer>(abort)),
       births(std::make_shared<tutti::comm::Births>()),
+      gate(std::make_unique<tutti::comm::CallGate>()),
       redOps(std::make_unique<tutti::comm::RedOpTable>(reinterpret_cast<std::uintptr_t>(this))),
       registrations(std::make_unique<tutti::comm::Registrations>()),
+      graphs(std::make_unique<tutti::comm::GraphRefs>()),
       memory(std::make_shared<tutti::gpu::MemoryLedger>()),
       residence(std::make_unique<tutti::comm::Residence>()),
       tally(std::make_unique<tutti::comm::OpTally>()),
       stalls(std::make_unique<tutti::comm::StallBoard>()),
       circles(std::make_unique<tutti::comm::CircleBoard>()),
       calls(std::make_unique<tutti::comm::CallExchange>()),
-      revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()) {
+      revokedPeers(std::make_unique<tutti::comm::RevokedPeers>()),
+      membership(std::make_unique<tutti::comm::Membership>()) {
   progress.revocation = std::make_unique<tutti::comm::Revocation>();
   progress.caller = tutti::threadNumber();
+  progress.traced = std::make_unique<tutti::trace::CommCounts>();
   progress.awaited = std::make_shared<tutti::comm::AwaitedPeers>();
   abort.addListener([this](tutti::Status why) {
     births->stop(tutti::comm::Births::Tie::Health, why,
@@ -89,7 +97,7 @@ ncclComm::ncclComm(tutti::comm::CommIdentity who, tutti::comm::Config configurat
 
 ncclComm::~ncclComm() {
   listing.reset();
-  if (membership.family) membership.family->forget(*this);
+  if (membership->family) membership->family->forget(*this);
   tutti::comm::LivingComms::instance().remove(*this);
   tutti::comm::ExitDelivery::instance().remove(*this);
 }

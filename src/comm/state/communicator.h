@@ -12,15 +12,11 @@
 #include "base/clock.h"
 #include "base/ranks/abort.h"
 #include "base/status.h"
-#include "comm/launch/graph_refs.h"
 #include "comm/settings/config.h"
 #include "comm/settings/stall_limits.h"
-#include "comm/state/call_gate.h"
-#include "comm/state/membership.h"
 #include "device/conn_view.h"
 #include "gpu/driver.h"
 #include "nccl.h"
-#include "trace/comm_counts.h"
 
 namespace tutti::bootstrap {
 class Bootstrap;
@@ -42,6 +38,9 @@ namespace tutti::topo {
 class RankLayout;
 struct PeerInfo;
 }  // namespace tutti::topo
+namespace tutti::trace {
+struct CommCounts;
+}
 namespace tutti::transport {
 class Transport;
 }
@@ -53,12 +52,14 @@ class AwaitedPeers;
 class BackgroundTask;
 class Births;
 class CallExchange;
+class CallGate;
 class CircleBoard;
 class ChannelEvents;
 class ChannelSet;
 class CommCollNet;
 class CommNetwork;
 class DepartureWatch;
+class GraphRefs;
 class Launcher;
 class LostPeer;
 class KernelWait;
@@ -71,6 +72,7 @@ class RevokedPeers;
 class OpTally;
 class StallBoard;
 class StallProbe;
+struct Membership;
 struct PlanContext;
 struct PooledDevice;
 struct CommSettings;
@@ -171,7 +173,7 @@ struct CommProgress {
   std::atomic<std::uint16_t> connectingCall{0};  ///< its first ApiFunc, and kMessagesAlone if it has no collective
   std::shared_ptr<AwaitedPeers> awaited;         ///< whom that waits for; never null
   std::atomic<std::uint64_t> caller{0};          ///< the thread (threadNumber()) that has called last, or made it
-  trace::CommCounts traced;                      ///< for this rank's trace; the calling thread's
+  std::unique_ptr<trace::CommCounts> traced;     ///< for this rank's trace; never null; the calling thread's
   std::shared_ptr<KernelWait> kernels;           ///< while the watch sees them run; its thread's
 };
 
@@ -194,10 +196,10 @@ struct ncclComm {
   tutti::Abort abort;
   const std::unique_ptr<tutti::comm::LostPeer> lostPeer;
   const std::shared_ptr<tutti::comm::Births> births;  ///< of its children, one of which may outlive it
-  tutti::comm::CallGate gate;
+  const std::unique_ptr<tutti::comm::CallGate> gate;
   const std::unique_ptr<tutti::comm::RedOpTable> redOps;
   const std::unique_ptr<tutti::comm::Registrations> registrations;  ///< of the application's buffers
-  tutti::comm::GraphRefs graphs;                                    ///< that contain its operations
+  const std::unique_ptr<tutti::comm::GraphRefs> graphs;             ///< that contain its operations
   tutti::comm::CommProgress progress;
   const std::shared_ptr<tutti::gpu::MemoryLedger> memory;   ///< its own
   const std::unique_ptr<tutti::comm::Residence> residence;  ///< whether its connections have memory
@@ -206,7 +208,7 @@ struct ncclComm {
   const std::unique_ptr<tutti::comm::CircleBoard> circles;  ///< the same of calls behind other communicators' calls
   const std::unique_ptr<tutti::comm::CallExchange> calls;   ///< its collectives, and what peers say of theirs
   const std::unique_ptr<tutti::comm::RevokedPeers> revokedPeers;
-  tutti::comm::Membership membership;
+  std::unique_ptr<tutti::comm::Membership> membership;  ///< in a family; never null
   tutti::comm::CommParts parts;
   std::unique_ptr<tutti::ras::Listing> listing;  ///< in reports on the job; null: not yet, or not any more
   std::uint64_t magicLast = kMagic;

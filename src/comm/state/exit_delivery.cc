@@ -12,10 +12,12 @@
 #include "base/never_destroyed.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 #include "proxy/group.h"
 #include "proxy/task.h"
 
@@ -33,7 +35,7 @@ std::string someSender(const ncclComm& comm) {
 
 /// Also what relatives have left to be sent.
 bool rests(const ncclComm& comm) {
-  const Family* const family = comm.membership.family.get();
+  const Family* const family = comm.membership->family.get();
   return comm.parts.progress->rests() && (family == nullptr || family->connections()->rests());
 }
 
@@ -66,7 +68,7 @@ void ExitDelivery::remove(ncclComm& comm) {
 
 bool ExitDelivery::mayLaunch() {
   const std::lock_guard lock(mutex_);
-  return std::any_of(comms_.begin(), comms_.end(), [](const ncclComm* comm) { return comm->graphs.any(); });
+  return std::any_of(comms_.begin(), comms_.end(), [](const ncclComm* comm) { return comm->graphs->any(); });
 }
 
 bool ExitDelivery::runsKernels() {

@@ -11,10 +11,12 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/shared_connections.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_order.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family_peers.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"
 
@@ -122,7 +124,7 @@ bool Family::isAlone(const ncclComm& comm) const {
 bool Family::graphsKeepOthers(const ncclComm& comm) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(members_.begin(), members_.end(),
-                     [&](const Member& one) { return one.comm != &comm && one.left && one.comm->graphs.any(); });
+                     [&](const Member& one) { return one.comm != &comm && one.left && one.comm->graphs->any(); });
 }
 
 bool Family::isEldest(const ncclComm& comm) const {
@@ -209,7 +211,7 @@ void Family::takeTurns(std::span<const std::shared_ptr<Family>> families, std::v
 }
 
 std::size_t deviceMemory(const ncclComm& comm, gpu::MemoryClass kind) {
-  const Family* const family = comm.membership.family.get();
+  const Family* const family = comm.membership->family.get();
   const bool eldest = family != nullptr && family->isEldest(comm);
   return comm.memory->bytes(kind) + (eldest ? family->memory()->bytes(kind) : 0);
 }

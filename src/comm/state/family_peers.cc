@@ -5,6 +5,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"
+#include "comm/state/membership.h"
 
 namespace tutti::comm {
 
@@ -12,7 +13,7 @@ namespace {
 
 /// Its rank in that communicator; -1: it is in others only.
 int rankAt(const ncclComm& comm, int place) {
-  const std::vector<int>& places = comm.membership.places;
+  const std::vector<int>& places = comm.membership->places;
   const auto found = std::find(places.begin(), places.end(), place);
   return found == places.end() ? -1 : static_cast<int>(found - places.begin());
 }

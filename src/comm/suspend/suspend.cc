@@ -21,8 +21,10 @@
 #include "comm/init/transports/transport_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/relays.h"
+#include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "comm/state/residence.h"
 #include "gpu/context.h"
 #include "gpu/memory_ledger.h"
@@ -78,7 +80,7 @@ Status awaitEnds(const ncclComm& comm, const Family& family) {
 
 /// What relatives that are gone have sent is taken, and they are freed.
 Status settleFamily(const ncclComm& comm) {
-  const auto& family = comm.membership.family;
+  const auto& family = comm.membership->family;
   if (!family) return {};
   TRY(family->connections()->awaitTaken(*comm.parts.device->device, describeComm(comm), comm.options.timeout,
                                         comm.abort));
@@ -88,7 +90,7 @@ Status settleFamily(const ncclComm& comm) {
 /// In steps, for a connection is at its end only when neither rank uses what the other owns.
 Status closeConnections(ncclComm& comm) {
   CommParts& parts = comm.parts;
-  const bool family = comm.membership.family != nullptr;
+  const bool family = comm.membership->family != nullptr;
   beginParting(comm, family);
   awaitParted(comm, family);
   TRY(parts.bootstrap->barrier());
@@ -143,7 +145,7 @@ Status resume(ncclComm& comm) {
 
 /// Ranks that have come to different ends cannot go on.
 Status change(ncclComm& comm, Status (*body)(ncclComm&), std::string_view what) {
-  const CallGate::Pass pass(comm.gate);
+  const CallGate::Pass pass(*comm.gate);
   logPhase(comm, fmt::format("{} START", what));
   const Status status = body(comm);
   if (!status.ok()) {

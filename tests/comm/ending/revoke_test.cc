@@ -10,6 +10,7 @@
 #include "comm/enqueue/shell.h"
 #include "comm/lifecycle.h"
 #include "comm/state/background.h"
+#include "comm/state/call_gate.h"
 #include "support/log_capture.h"
 
 namespace tutti::comm {
@@ -19,7 +20,7 @@ TEST(Revoke, ACallThatIsStuckDoesNotHoldItUpForEver) {
   test::expectLog("a call on another thread did not end within 10 s after ncclCommRevoke");
   test::Shell shell;
   shell.comm.progress.starting = false;
-  const CallGate::Pass stuck(shell.comm.gate);
+  const CallGate::Pass stuck(*shell.comm.gate);
   const auto start = SteadyClock::now();
   const Result<Progress> revoked = revokeComm(shell.comm);
   EXPECT_EQ(revoked.status().code(), ncclSystemError);
@@ -35,7 +36,7 @@ TEST(Revoke, IsInProgressUntilOtherThreadsHaveLeft) {
   std::atomic<bool> returned{false};
   std::thread revoker;
   {
-    const CallGate::Pass inside(shell.comm.gate);
+    const CallGate::Pass inside(*shell.comm.gate);
     revoker = std::thread([&] {
       EXPECT_TRUE(revokeComm(shell.comm).ok());
       returned = true;

@@ -9,6 +9,7 @@
 #include "comm/plan/mesh_slots.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
+#include "comm/state/membership.h"
 #include "gpu/context.h"
 
 namespace tutti::comm {
@@ -34,7 +35,7 @@ bool letsPastSlots(const ncclComm& comm) {
 bool sendsRegistered(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
   // Connections of a family do not know which member's buffers a kernel sends.
-  return parts.network != nullptr && !parts.network->usesAnyMemory() && !comm.membership.family && letsPastSlots(comm);
+  return parts.network != nullptr && !parts.network->usesAnyMemory() && !comm.membership->family && letsPastSlots(comm);
 }
 
 bool registersGraphs(const ncclComm& comm) {

@@ -13,6 +13,7 @@
 #include "comm/plan/mesh_slots.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "comm/state/registrations.h"
 
 namespace tutti::comm {
@@ -20,7 +21,7 @@ namespace tutti::comm {
 namespace {
 
 std::shared_ptr<const net::NetFamily> netFamily(const ncclComm& comm) {
-  const Membership& membership = comm.membership;
+  const Membership& membership = *comm.membership;
   if (!membership.family) return nullptr;
   return std::make_shared<net::NetFamily>(
       net::NetFamily{.commons = membership.family->netCommons(),
@@ -39,7 +40,7 @@ net::NetTransportOptions netOptions(const ncclComm& comm) {
   options.deviceOwner = parts.device;
   options.netOwner = parts.network;
   options.family = netFamily(comm);
-  options.ledger = options.family ? comm.membership.family->memory() : comm.memory;
+  options.ledger = options.family ? comm.membership->family->memory() : comm.memory;
   options.relaySecret = relaySecret(*parts.bootstrap);
   options.inPlace = messagesInPlace(comm);
   if (sendsRegistered(comm)) options.registered = comm.registrations->memory();

@@ -6,6 +6,7 @@
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
+#include "comm/state/membership.h"
 #include "transport/net/transport.h"
 #include "transport/p2p/transport.h"
 #include "transport/shm/transport.h"
@@ -15,7 +16,7 @@ namespace tutti::comm {
 void makeTransports(ncclComm& comm) {
   CommParts& parts = comm.parts;
   // Relatives use the same connections.
-  const auto& family = comm.membership.family;
+  const auto& family = comm.membership->family;
   const auto ledger = family ? family->memory() : comm.memory;
   if (family && !family->netCommons()) family->setNetCommons(net::makeNetCommons());
   parts.transports.push_back(
