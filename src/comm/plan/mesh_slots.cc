@@ -6,7 +6,7 @@
 #include "comm/settings/comm_settings.h"
 #include "device/policy.h"
 #include "transport/net/endpoint/end_layout.h"
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/slot_store.h"
 
 namespace tutti::comm {
 

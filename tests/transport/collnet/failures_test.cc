@@ -5,6 +5,7 @@
 
 #include "support/log_capture.h"
 #include "transport/collnet/collnet_world.h"
+#include "transport/net/lane/counters.h"
 
 namespace tutti::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "device/policy.h"
 #include "transport/common/ranks.h"
 #include "transport/net/lane/flag_lines.h"
+#include "transport/net/lane/peer_farewells.h"
 
 namespace tutti::net {
 
@@ -50,6 +51,14 @@ std::string NetPath::brief() const {
 
 std::string NetPath::text() const {
   return fmt::format("{} of {}", brief(), nameOf(link.self, numbering));
+}
+
+bool NetPath::peerHasLeft() const {
+  return farewells != nullptr && farewells->hasLeft(link.peer.rank);
+}
+
+std::string NetPath::exitOf(int rank) const {
+  return farewells != nullptr ? farewells->exitOf(rank) : std::string();
 }
 
 std::string NetPath::departureText() const {

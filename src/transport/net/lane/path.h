@@ -15,15 +15,14 @@
 #include "device/conn_view.h"
 #include "device/direction.h"
 #include "plugin/network/net.h"
-#include "proxy/task.h"
 #include "trace/format.h"
 #include "transport/common/transport.h"
-#include "transport/net/lane/counters.h"
-#include "transport/net/lane/peer_farewells.h"
 
 namespace tutti::net {
 
 using device::Direction;
+
+class PeerFarewells;
 
 /// Which connection it is, for messages.
 struct NetPath {
@@ -33,9 +32,9 @@ struct NetPath {
   std::string numbering = {};                           ///< see NetFamily; empty: there is but one
   std::shared_ptr<const PeerFarewells> farewells = {};  ///< null: the peer never leaves
 
-  bool peerHasLeft() const { return farewells != nullptr && farewells->hasLeft(link.peer.rank); }
+  bool peerHasLeft() const;
   /// See PeerFarewells::exitOf().
-  std::string exitOf(int rank) const { return farewells != nullptr ? farewells->exitOf(rank) : std::string(); }
+  std::string exitOf(int rank) const;
   /// That it has left, for people; and the code of an error that comes of it.
   std::string departureText() const;
   ncclResult_t departureCode() const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/lane/path.h"
 
 namespace tutti::net {

@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-
 #include "gpu/memory_ledger.h"
 
 namespace tutti::net {
-std::uint64_t SlotRing::giveBack(std::uint32_t number) {
-  back_[number % size()] = true;
-  for (; back_[given_ % size()]; ++given_) back_[given_ % size()] = false;
-  return given_;
-}
 
 Result<std::shared_ptr<SharedSlots>> SharedSlots::create(const gpu::Device& device, const SharedShape& shape,
                                                          const gpu::MemoryUse& use) {
@@ -37,10 +30,6 @@ device::SendShared SharedSlots::ofSender(Viewer viewer) const {
           .reserved = 0};
 }
 
-void SlotStore::giveBack(std::uint32_t number) {
-  std::atomic_ref(*head_).store(ring_.giveBack(number), std::memory_order_release);
-}
-
 Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device, int channel,
                                                       device::Direction direction, const SharedShape& shape,
                                                       const std::shared_ptr<gpu::MemoryLedger>& ledger) {
@@ -54,11 +43,6 @@ Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device,
     known = pool;
   }
   return pool->shape() == shape ? pool : nullptr;
-}
-
-std::size_t sharedPoolBytes(const SharedShape& shape) {
-  constexpr std::size_t kPage = 4096;
-  return kPage + kTakenBytes + std::size_t{shape.slots} * shape.slotBytes;
 }
 
 }  // namespace tutti::net

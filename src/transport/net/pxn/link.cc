@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transport/common/ranks.h"
+#include "transport/net/lane/peer_farewells.h"
 #include "transport/net/lane/probe.h"
 #include "transport/shm/numa.h"
 

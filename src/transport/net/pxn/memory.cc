@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "transport/net/lane/counters.h"
 #include "transport/net/send/flagged.h"
 
 namespace tutti::net::pxn {

@@ -16,7 +16,7 @@
 #include "device/conn_view.h"
 #include "gpu/context.h"
 #include "gpu/memory.h"
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/slot_store.h"
 #include "transport/shm/region.h"
 #include "transport/shm/segment.h"
 

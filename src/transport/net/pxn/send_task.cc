@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transport/net/lane/counters.h"
 
 namespace tutti::net::pxn {
 

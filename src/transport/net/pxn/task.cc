@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "transport/common/ranks.h"
+#include "transport/net/lane/counters.h"
+#include "transport/net/lane/peer_farewells.h"
 #include "transport/net/lane/send_errors.h"
 #include "transport/net/pxn/wire.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/lane/flag_lines.h"
 #include "transport/net/lane/parting.h"
 #include "transport/net/lane/tally.h"

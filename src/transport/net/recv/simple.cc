@@ -3,7 +3,8 @@
 #include <span>
 
 #include "base/log.h"
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/counters.h"
+#include "transport/net/lane/slot_store.h"
 #include "transport/net/lane/tally.h"
 
 namespace tutti::net {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/net/lane/counters.h"
 #include "transport/net/lane/flag_lines.h"
 #include "transport/net/lane/send_errors.h"
 #include "transport/net/lane/tally.h"

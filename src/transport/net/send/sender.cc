@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/slot_store.h"
 #include "transport/net/send/flagged.h"
 #include "transport/net/send/parting_sends.h"
 #include "transport/net/send/simple.h"

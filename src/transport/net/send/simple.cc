@@ -3,8 +3,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "transport/net/lane/counters.h"
 #include "transport/net/lane/send_errors.h"
-#include "transport/net/lane/shared_slots.h"
+#include "transport/net/lane/slot_store.h"
 #include "transport/net/lane/tally.h"
 #include "transport/net/lane/user_registrations.h"
 

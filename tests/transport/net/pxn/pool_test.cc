@@ -12,6 +12,7 @@
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
 #include "transport/common/up.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/pxn/memory.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/sim_kernels.h"

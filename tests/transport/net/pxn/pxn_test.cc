@@ -18,6 +18,7 @@
 #include "transport/common/local_strangers.h"
 #include "transport/common/peers.h"
 #include "transport/common/up.h"
+#include "transport/net/lane/counters.h"
 #include "transport/net/pxn/relaying_rank.h"
 #include "transport/net/pxn/service.h"
 #include "transport/net/pxn/task.h"
