@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "comm/connect/connect.h"
+#include "comm/connect/links.h"
 #include "comm/connect/shared_connections.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"

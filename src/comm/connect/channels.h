@@ -15,7 +15,7 @@
 #include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
-#include "comm/connect/links.h"
+#include "comm/connect/neighbours.h"
 #include "device/conn_view.h"
 #include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
@@ -36,6 +36,7 @@ namespace tutti::comm {
 class SharedConnections;
 struct ConnectContext;
 struct OpenLink;
+struct PlanNeeds;
 struct SharedEnd;
 struct SharedKey;
 

@@ -5,27 +5,10 @@
 #include <vector>
 
 #include "comm/connect/link_types.h"
+#include "comm/connect/neighbours.h"
 #include "comm/plan/plan_needs.h"
-#include "topo/channels/rank_channels.h"
 
 namespace tutti::comm {
-
-/// Whom a rank is joined with in each structure that algorithms follow; made once, asked at every operation.
-struct Neighbours {
-  int rank = 0;
-  std::vector<topo::RankChannel> channels;
-  /// Links to these neighbours; a peer once in each, on the channels that have it.
-  std::vector<LinkRequest> ring;
-  std::vector<LinkRequest> tree;
-  std::vector<LinkRequest> pat;
-  std::vector<LinkRequest> collNetDirect;
-  std::vector<LinkRequest> collNetChain;
-};
-
-/// Adds a link to others, or its channels to the same link. Not where it leads to `self`.
-void addLink(std::vector<LinkRequest>& links, int self, const LinkRequest& link);
-
-Neighbours neighboursOf(int rank, int nRanks, std::vector<topo::RankChannel> channels);
 
 /// Tells `visit` of every connection that a plan uses, on the channels that use it; of some more than once. The rank at
 /// the other end of each is told of the mirrored one if it was given the same collectives and the other half of each

@@ -6,6 +6,7 @@
 
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
+#include "comm/connect/links.h"
 #include "comm/connect/shared_connections.h"
 
 namespace tutti::comm {

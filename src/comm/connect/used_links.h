@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "comm/connect/links.h"
+#include "comm/connect/neighbours.h"
 #include "comm/launch/launch_note.h"
 
 namespace tutti::comm {

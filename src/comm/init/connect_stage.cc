@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,6 +18,7 @@
 #include "comm/collnet/lanes.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
+#include "comm/connect/links.h"
 #include "comm/connect/reopen.h"
 #include "comm/diagnosis/call_exchange.h"
 #include "comm/ending/watching.h"
@@ -25,6 +28,7 @@
 #include "comm/state/membership.h"
 #include "comm/state/peer_wait.h"
 #include "gpu/context.h"
+#include "gpu/memory_ledger.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
@@ -138,6 +142,27 @@ Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const Li
   // Told once: from then on nothing of theirs is missing.
   sayConnected(needs);
   return {};
+}
+
+void logConnections(const ncclComm& comm) {
+  if (comm.parts.channels == nullptr) return;
+  constexpr double kKiB = 1024.0;
+  const std::vector<ConnectedCounters> ends = comm.parts.channels->allEnds();
+  std::set<int> channels;
+  std::set<int> peers;
+  for (const ConnectedCounters& end : ends) {
+    channels.insert(end.channel);
+    peers.insert(end.peer);
+  }
+  const auto driven = std::count_if(ends.begin(), ends.end(), [](const auto& end) { return end.task != nullptr; });
+  info(
+      kInit | kAlloc,
+      "Init costs - {}: rank {} nranks {} device memory {:.1f} KiB for tables, {:.1f} KiB for connections; {} channels "
+      "connected; {} ends of connections to {} peers, {} of them driven by the host",
+      comm.identity.function, comm.identity.rank, comm.identity.nRanks,
+      static_cast<double>(comm.memory->bytes(gpu::MemoryClass::Persistent)) / kKiB,
+      static_cast<double>(comm.memory->bytes(gpu::MemoryClass::Releasable)) / kKiB, channels.size(), ends.size(),
+      peers.size(), driven);
 }
 
 }  // namespace tutti::comm

@@ -27,6 +27,9 @@ Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes);
 /// `needs`: what they are for.
 Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing);
 
+/// Says at INFO what it holds for as long as it lives, or until more is connected.
+void logConnections(const ncclComm& comm);
+
 /// Collective. Opens all connections again that ChannelSet::close() has closed; the transports are new.
 Status reconnectAll(ncclComm& comm);
 

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,7 +14,6 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
-#include "comm/connect/channels.h"
 #include "comm/diagnosis/init_stall.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
@@ -37,7 +34,6 @@
 #include "comm/state/background.h"
 #include "comm/state/communicator.h"
 #include "comm/state/peer_wait.h"
-#include "gpu/memory_ledger.h"
 #include "trace/comm_counts.h"
 #include "trace/points.h"
 
@@ -97,28 +93,6 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        comm.identity.function, comm.identity.rank, comm.identity.nRanks, clock.total(), clock.of(Stage::Kernels),
        clock.of(Stage::Alloc), clock.of(Stage::Bootstrap), clock.of(Stage::Allgathers), clock.of(Stage::Topo),
        clock.of(Stage::Graphs), clock.of(Stage::Connections), clock.of(Stage::Rest));
-}
-
-/// What it holds for as long as it lives, or until more is connected.
-void logCosts(const ncclComm& comm) {
-  if (comm.parts.channels == nullptr) return;
-  constexpr double kKiB = 1024.0;
-  const std::vector<ConnectedCounters> ends = comm.parts.channels->allEnds();
-  std::set<int> channels;
-  std::set<int> peers;
-  for (const ConnectedCounters& end : ends) {
-    channels.insert(end.channel);
-    peers.insert(end.peer);
-  }
-  const auto driven = std::count_if(ends.begin(), ends.end(), [](const auto& end) { return end.task != nullptr; });
-  info(
-      kInit | kAlloc,
-      "Init costs - {}: rank {} nranks {} device memory {:.1f} KiB for tables, {:.1f} KiB for connections; {} channels "
-      "connected; {} ends of connections to {} peers, {} of them driven by the host",
-      comm.identity.function, comm.identity.rank, comm.identity.nRanks,
-      static_cast<double>(comm.memory->bytes(gpu::MemoryClass::Persistent)) / kKiB,
-      static_cast<double>(comm.memory->bytes(gpu::MemoryClass::Releasable)) / kKiB, channels.size(), ends.size(),
-      peers.size(), driven);
 }
 
 InitStall::Subject stallSubject(ncclComm& comm) {
@@ -211,7 +185,7 @@ Status runInit(ncclComm& comm, const JoinStep& join) {
   } else {
     logPhase(comm, "COMPLETE");
     logTimings(comm, clock);
-    logCosts(comm);
+    logConnections(comm);
     PeerWait::endOfInit(comm);
   }
   comm.progress.starting.store(false, std::memory_order_release);
