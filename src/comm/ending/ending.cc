@@ -13,13 +13,12 @@
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/connect/shared_connections.h"
-#include "comm/diagnosis/call_exchange.h"
 #include "comm/ending/call_watch.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
+#include "comm/ending/own_account.h"
 #include "comm/ending/parting.h"
-#include "comm/ending/rank_account.h"
-#include "comm/ending/watch.h"
+#include "comm/ending/watching.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
@@ -86,7 +85,7 @@ std::string whatKernelsStillDo(ncclComm& comm) {
 void sayGoodbye(const ncclComm& comm) {
   if (!comm.parts.bootstrap) return;
   if (!comm.parts.launcher) return comm.parts.bootstrap->leave();
-  RankAccount account = accountOf(*comm.parts.launcher, &comm.calls->log());
+  RankAccount account = accountWithCalls(comm);
   account.closes = closesInPeace(comm);
   comm.parts.bootstrap->leave(encodeAccount(account));
 }
@@ -150,7 +149,7 @@ Status awaitKernels(ncclComm& comm) {
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
   trace::markText(trace::Kind::Ending, comm->progress.traced->number, how);
-  KernelWatch::instance().remove(*comm);
+  stopWatch(*comm);
   const bool lastOfFamily = leaveFamily(*comm);
   const bool inPeace = closesInPeace(*comm);
   bool stays = false;

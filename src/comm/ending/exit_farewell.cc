@@ -10,8 +10,7 @@
 
 #include "base/never_destroyed.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/diagnosis/call_exchange.h"
-#include "comm/ending/rank_account.h"
+#include "comm/ending/own_account.h"
 #include "comm/launch/launch.h"
 #include "comm/network/relays.h"
 #include "comm/state/communicator.h"
@@ -128,7 +127,7 @@ void ExitFarewell::say() {
   const Deadline network = Deadline::in(kWords / 4);  // leaves the rest for the words themselves
   for (const Member& member : members_) {
     const Launcher& launcher = *member.comm->parts.launcher;
-    RankAccount account = accountOf(launcher, &member.comm->calls->log());
+    RankAccount account = accountWithCalls(*member.comm);
     const bool seenDone = member.settled && member.operations == launcher.counts().operations;
     account.unfinished = !seenDone && !isDone(*member.comm, network);
     member.comm->parts.bootstrap->announceExit(encodeAccount(account));

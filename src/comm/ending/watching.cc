@@ -28,8 +28,12 @@ void lookAtKernels() {
   KernelWatch::instance().lookSoon();
 }
 
-void endWatch(ncclComm& comm) {
+void stopWatch(ncclComm& comm) {
   KernelWatch::instance().remove(comm);
+}
+
+void endWatch(ncclComm& comm) {
+  stopWatch(comm);
   if (comm.parts.stalls) comm.parts.stalls->tick(SteadyClock::now(), false);
   if (!comm.parts.departures) return;
   comm.parts.departures->hear();

@@ -38,6 +38,9 @@ Status beginWatch(ncclComm& comm);
 /// once. Never waits.
 void lookAtKernels();
 
+/// When it returns, nobody looks after it any more. Harmless where nobody has begun.
+void stopWatch(ncclComm& comm);
+
 /// Nobody does so any more, until beginWatch(), and what was known of its connections is forgotten. No kernel may run.
 void endWatch(ncclComm& comm);
 
