@@ -1,9 +1,11 @@
 // Memory, its registration, and reduction operators.
+#include "comm/memory.h"
 #include "api/boundary.h"
 #include "api/caller_values.h"
 #include "api/size_checks.h"
 #include "comm/library.h"
 #include "comm/lifecycle.h"
+#include "comm/reductions.h"
 #include "comm/registration.h"
 #include "comm/state/revocation.h"
 

@@ -6,6 +6,7 @@
 #include "comm/enqueue/overlap_checks.h"
 #include "comm/enqueue/pointer_checks.h"
 #include "comm/lifecycle.h"
+#include "comm/reductions.h"
 #include "comm/suspension.h"
 
 namespace tutti::api {

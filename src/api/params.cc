@@ -8,7 +8,7 @@
 #include "base/settings/params.h"
 #include "base/standard_output.h"
 #include "comm/library.h"
-#include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
 
 using namespace tutti;
 

@@ -15,6 +15,8 @@
 #include "comm/lifecycle.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
+#include "comm/settings/version.h"
 #include "comm/state/births.h"
 #include "comm/state/communicator.h"
 #include "comm/state/lost_peer.h"

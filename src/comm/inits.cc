@@ -14,6 +14,8 @@
 #include "comm/library.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
+#include "comm/settings/version.h"
 #include "comm/state/communicator.h"
 #include "gpu/context.h"
 #include "gpu/driver.h"

@@ -1,7 +1,5 @@
-// What api/ needs of the library without a communicator: its start, and memory for the application's buffers.
+// The start of the library.
 #pragma once
-
-#include <cstddef>
 
 #include "base/status.h"
 
@@ -12,9 +10,5 @@ namespace tutti::comm {
 Status startLibrary();
 /// As startLibrary, but without CUDA: what ncclGetUniqueId needs.
 Status startLibraryWithoutCuda();
-
-/// ncclMemAlloc / ncclMemFree on the current device. Any thread.
-Status memAlloc(void** pointer, std::size_t bytes);
-Status memFree(void* pointer);
 
 }  // namespace tutti::comm

@@ -18,7 +18,6 @@
 #include "comm/state/background.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
-#include "comm/state/red_ops.h"
 #include "comm/state/revocation.h"
 
 namespace tutti::comm {
@@ -159,19 +158,6 @@ Result<Progress> abortComm(ncclComm* comm) {
   comm->progress.aborted.store(true);
   return startJob(
       *comm, JobKind::End, [comm] { return abortAndRelease(comm); }, true);
-}
-
-Result<ncclRedOp_t> createPreMulSum(ncclComm& comm, const void* scalar, ncclDataType_t type,
-                                    ncclScalarResidence_t residence) {
-  return comm.redOps->create(scalar, type, residence);
-}
-
-Status destroyRedOp(ncclComm& comm, ncclRedOp_t op) {
-  return comm.redOps->destroy(op);
-}
-
-bool redOpExists(const ncclComm& comm, ncclRedOp_t op) {
-  return comm.redOps->exists(op);
 }
 
 }  // namespace tutti::comm

@@ -12,6 +12,7 @@
 #include "comm/init/join_stage.h"
 #include "comm/making.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
 #include "comm/state/background.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/membership.h"

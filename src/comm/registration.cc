@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "comm/launch/device_pool.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/registrations.h"
 #include "gpu/address_range.h"

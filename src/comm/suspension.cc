@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "comm/enqueue/start_job.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
 #include "comm/state/membership.h"
@@ -20,7 +19,7 @@ namespace {
 using State = Residence::State;
 
 Status checkManaged(const ncclComm& comm, std::string_view label) {
-  if (comm.settings->memoryManaged) return {};
+  if (comm.options.memoryManaged) return {};
   return fail(ncclInvalidUsage, "{} : NCCL_DISABLE_MEM_MANAGER=1 forbids it; unset the variable", label);
 }
 

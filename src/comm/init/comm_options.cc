@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/current_settings.h"
 #include "comm/settings/set_by_plugin.h"
 
 namespace tutti::comm {
@@ -17,6 +18,7 @@ CommOptions optionsFrom(const CommSettings& settings) {
           .checkOverlap = settings.checkOverlap,
           .checkCalls = settings.checkCalls,
           .connectAtInit = settings.connectAtInit,
+          .memoryManaged = settings.memoryManaged,
           .hostKernelsPath = settings.hostKernelsPath};
 }
 

@@ -9,6 +9,7 @@
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/settings/comm_settings.h"
+#include "comm/settings/version.h"
 #include "comm/state/communicator.h"
 #include "comm/state/op_tally.h"
 #include "comm/state/revocation.h"

@@ -8,7 +8,7 @@
 
 #include "base/settings/params.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/settings/comm_settings.h"
+#include "comm/settings/version.h"
 #include "comm/state/communicator.h"
 #include "topo/machine/peer_info.h"
 #include "trace/clock_offset.h"

@@ -1,20 +1,15 @@
 #include "comm/settings/comm_settings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <string_view>
 #include <utility>
 
-#include "base/environment.h"
 #include "base/log.h"
 #include "base/settings/params.h"
 #include "comm/settings/config.h"
 #include "comm/settings/join_settings.h"
-#include "comm/settings/set_by_plugin.h"
-#include "gpu/driver.h"
 
 namespace tutti::comm {
 
@@ -152,26 +147,6 @@ CommSettings commSettingsFrom(const Params& params) {
 
 const bootstrap::BootstrapSettings& joinSettings(const CommSettings& settings) {
   return settings.bootstrap;
-}
-
-void readCommSettings() {
-  static_cast<void>(Params::process());
-}
-
-Params currentSettings() {
-  return Params::process().forCommunicator(settingsSource(), SetByPlugin::process().names());
-}
-
-CommSettings currentCommSettings() {
-  return commSettingsFrom(currentSettings());
-}
-
-std::string versionNumber() {
-  return fmt::format("{}.{}.{}{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH, NCCL_SUFFIX);
-}
-
-std::string versionText() {
-  return fmt::format("NCCL version {}+cuda{}.{}", versionNumber(), CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }
 
 }  // namespace tutti::comm

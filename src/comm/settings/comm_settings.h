@@ -72,19 +72,4 @@ struct CommSettings {
 /// Picks from `params` what this module needs.
 CommSettings commSettingsFrom(const Params& params);
 
-/// Reads the process's settings if nobody has; what they say in the log comes now. Any thread.
-void readCommSettings();
-
-/// The process's settings with those read again that may change between communicators, or that plugins have set
-/// (SetByPlugin). Any thread.
-Params currentSettings();
-/// What this module needs of them. Any thread.
-CommSettings currentCommSettings();
-
-/// "2.30.7".
-std::string versionNumber();
-
-/// "NCCL version 2.30.7+cuda13.0".
-std::string versionText();
-
 }  // namespace tutti::comm

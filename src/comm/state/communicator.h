@@ -15,8 +15,9 @@
 #include "comm/settings/config.h"
 #include "comm/settings/stall_limits.h"
 #include "device/conn_view.h"
-#include "gpu/driver.h"
 #include "nccl.h"
+
+struct CUfunc_st;
 
 namespace tutti::bootstrap {
 class Bootstrap;
@@ -100,13 +101,14 @@ struct CommOptions {
   bool checkOverlap = true;     ///< and not to overlap but in place
   bool checkCalls = false;      ///< ranks compare their collectives before these are launched
   bool connectAtInit = false;   ///< what collectives may use
+  bool memoryManaged = true;    ///< its memory may be given back for a while
   std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
 };
 
 /// A kernel by name and as the driver knows it.
 struct LoadedKernel {
   std::string name;
-  CUfunction function = nullptr;
+  CUfunc_st* function = nullptr;
   std::uint32_t traced = 0;  ///< its name in a trace
 };
 
