@@ -2,62 +2,18 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
-#include <vector>
 
 #include "base/status.h"
-#include "comm/enqueue/expected_channels.h"
-#include "comm/enqueue/expected_steps.h"
 #include "comm/launch/prepared_launch.h"
-#include "comm/plan/op.h"
-#include "comm/plan/plan.h"
-#include "plugin/profiler.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
 
-/// The events Group, Coll and P2p of one plan, and what host threads will tell of it, which may be told again and
-/// again; at first nothing. Any thread, one at a time.
-class PlanEvents {
- public:
-  /// Of operations with Op::events; the collectives are numbered, whoever listens. `plan` is theirs: its kernels are
-  /// told where to write when they work, if somebody wants to know.
-  void set(ncclComm& comm, std::span<const Op> ops, Plan& plan);
-  /// Nothing again; holds nothing of the communicator, but keeps its storage.
-  void clear();
-
-  bool empty() const { return !tellsGroup_ && operations_.empty() && expected_.empty(); }
-  /// The groups first, and what is in them in the order of the calls.
-  void start();
-  /// Of what start() began.
-  const std::vector<void*>& handles() const { return handles_; }
-  /// Whether host threads have anything to do.
-  bool expects() const { return !expected_.empty(); }
-  /// They hear of operations with these handles, before kernels of them run: launch after launch. Any thread.
-  void expect(std::span<void* const> handles) const { expected_.expect(handles); }
-  /// The channels of its kernels will be told of, as parts of what start() began; not where tell() is used.
-  void expectChannels() { channels_.expect(handles_); }
-  void stop();
-  /// Both, for a replay: copies of a graph may be replayed at the same time.
-  void tell();
-
- private:
-  void addCollective(const Op& op, const Decision& decision, std::uint64_t number);
-  void addMessages(const Op& op, const Plan& plan, int nRanks);
-  void addMessage(const Op& op, const Plan& plan, bool sends, int peer, std::size_t block);
-
-  std::shared_ptr<plugin::EventSink> sink_;
-  int rank_ = 0;
-  bool tellsGroup_ = false;
-  std::vector<ToldOperation> operations_;
-  ExpectedPlan expected_;
-  ExpectedChannels channels_;
-  std::vector<void*> handles_;
-  void* group_ = nullptr;
-  std::mutex replays_;  ///< held by tell()
-};
+class PlanEvents;
+struct Op;
+struct Plan;
 
 /// Tells of one launch of a plan, as long as it lives, and of each kernel in it.
 class LaunchEvents final : public LaunchListener {
