@@ -66,7 +66,8 @@ def versions(*plugins):
 
 
 def traffic(plugin):
-    """Four hosts: a ring sends one and a half times the vector, and here it is sent once."""
+    """Four hosts: a ring sends one and a half times the vector, and here it is sent once, by the plugin's own count.
+    tests/hosts/collnet.py has the kernel count both."""
     megabytes = 2
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "statistics"
