@@ -232,6 +232,38 @@ def stopped_process_is_missed_then_dead_and_a_killed_one_as_well():
         check(report["communicators"][0]["missing_ranks_count"] == 2, report)
 
 
+def of_sixty_four_ranks_those_that_are_stopped_and_killed_are_named_dead():
+    """Eight processes of eight ranks; times a twentieth of what they are."""
+    with Job(8, per_process=8, NCCL_MAX_NCHANNELS=1, NCCL_RAS_TIMEOUT_FACTOR="0.05") as ranks:
+        init(ranks)
+        monitor = socket.create_connection(("127.0.0.1", ranks[0].port), timeout=GENEROUS)
+        try:
+            monitor.sendall(b"MONITOR all\n")
+            check(monitor.recv(64) == b"OK\n", "monitors")
+            killed, stopped = ranks[4], ranks[2]
+            killed.child.send_signal(signal.SIGKILL)
+            stopped.child.send_signal(signal.SIGSTOP)
+            started = time.monotonic()
+            report = ask_json(ranks[0], "--timeout", "3")
+            check(time.monotonic() - started < 20, "the report comes in time")
+            comm = report["communicators"][0]
+            check((comm["ranks_count"], comm["missing_ranks_count"]) == (48, 16), comm)
+            told = ""
+            deaths = [f"PEER_DEAD: Process {one.pid} " for one in (killed, stopped)]
+            while not all(death in told for death in deaths):
+                more = monitor.recv(65536).decode()
+                check(more, told)
+                told += more
+        finally:
+            monitor.close()
+        for rank in (ranks[0], ranks[3], ranks[7]):
+            becomes(rank, lambda report: states(report) == 6 * ["answered"] + 2 * ["dead"], "dead")
+            said = ask(rank, "--verbose")
+            check("2 job processes are considered dead" in said and "Missing communicator data from 16 ranks" in said, said)
+            for dead in (killed, stopped):
+                check(f"Process {dead.pid} on node 127.0.0.1 managing GPUs 0,1,2,3,4,5,6,7" in said, said)
+
+
 def many_ranks_and_clients_are_no_trouble():
     with Job(8, per_process=8, NCCL_MAX_NCHANNELS=1) as ranks:
         init(ranks)
@@ -281,5 +313,6 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main(job_is_seen_from_its_beginning_to_its_end, collective_that_does_not_end_is_told_by_every_rank,
          stopped_process_is_missed_then_dead_and_a_killed_one_as_well,
+         of_sixty_four_ranks_those_that_are_stopped_and_killed_are_named_dead,
          many_ranks_and_clients_are_no_trouble, clients_of_other_hosts_find_no_door, switched_off_it_is_silent,
          bad_address_harms_nobody)
