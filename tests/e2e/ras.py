@@ -280,6 +280,16 @@ def many_ranks_and_clients_are_no_trouble():
             client.close()
 
 
+def jobs_with_ports_of_their_own_answer_for_themselves():
+    with Job(2) as first, Job(2) as second:
+        for job in (first, second):
+            init(job)
+        for job in (first, second):
+            for rank in job:
+                told = sorted(process["pid"] for process in ask_json(rank)["processes"])
+                check(told == sorted(one.pid for one in job), f"port {rank.port} of process {rank.pid} told of {told}")
+
+
 def clients_of_other_hosts_find_no_door():
     with Job(1, NCCL_RAS_ADDR="localhost:0") as ranks:
         ranks[0].say("init")
@@ -314,5 +324,6 @@ if __name__ == "__main__":
     main(job_is_seen_from_its_beginning_to_its_end, collective_that_does_not_end_is_told_by_every_rank,
          stopped_process_is_missed_then_dead_and_a_killed_one_as_well,
          of_sixty_four_ranks_those_that_are_stopped_and_killed_are_named_dead,
-         many_ranks_and_clients_are_no_trouble, clients_of_other_hosts_find_no_door, switched_off_it_is_silent,
+         many_ranks_and_clients_are_no_trouble, jobs_with_ports_of_their_own_answer_for_themselves,
+         clients_of_other_hosts_find_no_door, switched_off_it_is_silent,
          bad_address_harms_nobody)

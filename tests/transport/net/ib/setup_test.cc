@@ -210,8 +210,9 @@ TEST_F(IbSetup, GivesUpAfterAsManyTimeoutsAsItIsTold) {
   tuttiFakeVerbs()->failChange(IBV_QPS_RTR, ETIMEDOUT, 100);
   EXPECT_TRUE(until([&] { return !dial().ok() || !answer().ok(); }));
   EXPECT_EQ(tuttiFakeVerbs()->calls("ibv_modify_qp"), 2 + 3) << "to INIT on both sides, then three times";
-  for (const char* part : {"on dev b0:1", "curr state INIT, next state RTR", "from b0:1 (GID 3 ::ffff:10.0.0.3)",
-                           "to a0:1 (GID 3 ::ffff:10.0.0.1)", "NCCL_CROSS_NIC=0"}) {
+  for (const char* part :
+       {"on dev b0:1", "curr state INIT, next state RTR", "from b0:1 (GID 3 ::ffff:10.0.0.3)",
+        "to a0:1 (GID 3 ::ffff:10.0.0.1)", "NCCL_CROSS_NIC=0", "between NICs of one host, NCCL_NET_DISABLE_INTRA=1"}) {
     EXPECT_TRUE(logged(part)) << part;
   }
   closeAll();
