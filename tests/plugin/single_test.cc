@@ -1,10 +1,12 @@
-// Which library the one plugin of a kind comes from, and how long it stays; with tuners as the kind.
+// Which library the one plugin of a kind comes from, and how long it stays; with tuners as the kind, and where it comes
+// from with profilers as well.
 #include "plugin/single.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "plugin/profiler_versions.h"
 #include "plugin/tuner.h"
 #include "plugin/tuner_fixture.h"
 #include "support/log_capture.h"
@@ -76,6 +78,46 @@ TEST(SinglePlugin, FollowsTheRulesOfLoading) {
       EXPECT_EQ(wasLogged("Successfully loaded"), row.value == "static_plugin") << "the network's is not announced";
     }
     EXPECT_EQ(own, own && wasLogged(std::string("TUNER/Plugin: Closing tuner: '") + row.name + "'"));
+  }
+}
+
+TEST(SinglePlugin, FollowsThemForProfilersAsWell) {
+  const std::string lib3 = folder() + "/libnccl-profiler-testv3.so";
+  const std::string lib5 = folder() + "/libnccl-profiler-testv5.so";
+  const std::string none = folder() + "/libno-net.so";
+  const struct {
+    std::string value;
+    std::string net;   // library of the network; "": none
+    const char* line;  // "": none of a plugin that is used
+    bool warns;
+  } rows[] = {
+      {"", "", "PROFILER/Plugin: Could not find: libnccl-profiler.so", false},
+      {"none", lib5, "", false},
+      {"testv3", "", "PROFILER/Plugin: Loaded TestProfiler (v3)", false},
+      {"libnccl-profiler-testv3.so", "", "Successfully loaded external profiler plugin ", false},
+      {lib3, lib5, "PROFILER/Plugin: Loaded TestProfiler (v3)", false},
+      {"", lib5, "PROFILER/Plugin: Loaded TestProfiler (v5)", false},
+      {"nowhere", lib5, "PROFILER/Plugin: Loaded TestProfiler (v5)", false},
+      {"nowhere", "",
+       "NCCL_PROFILER_PLUGIN=nowhere cannot be used: not found: nowhere libnccl-profiler-nowhere.so. The", true},
+      {"", none, "", false},
+      {none, lib5, "libno-net.so is unsupported", true},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE("\"" + row.value + "\" beside \"" + row.net + "\"");
+    const ScopedLog log("INFO");
+    const std::size_t before = capturedText().size();
+    const auto wasLogged = [before](const std::string& text) {
+      return capturedText().find(text, before) != std::string::npos;
+    };
+    const NetLibrary net(row.net);
+    if (row.warns) allowLog("The process goes on without it");
+    plugin::SinglePlugin<plugin::ProfilerPlugin> profilers(plugin::kProfilerPlugins, plugin::findProfiler);
+    const bool found = profilers.take(row.value) != nullptr;
+    EXPECT_EQ(found, wasLogged("PROFILER/Plugin: Closing profiler plugin TestProfiler"));
+    EXPECT_EQ(found, wasLogged("PROFILER/Plugin: Loaded TestProfiler (v"));
+    EXPECT_TRUE(wasLogged(row.line)) << capturedText();
+    EXPECT_EQ(wasLogged("The process goes on without it"), row.warns);
   }
 }
 
