@@ -120,6 +120,14 @@ static ncclResult_t init(void** context, uint64_t commId, int* itsMask, const ch
 }
 #endif
 
+#if V <= 3
+/* Of which communicator. */
+static void putComm(const char* name, uint64_t hash, char* text, size_t room) {
+  const size_t used = strlen(text);
+  snprintf(text + used, room - used, " name=%s hash=%llx", name == NULL ? "NULL" : name, (unsigned long long)hash);
+}
+#endif
+
 static void describeColl(const Descriptor* e, char* text, size_t room) {
 #if V == 1
   snprintf(text, room, "seq=%d func=%d count=%zu root=%d type=%d channels=%d warps=%d algo=%d proto=%d",
@@ -137,6 +145,17 @@ static void describeColl(const Descriptor* e, char* text, size_t room) {
 #endif
   const size_t used = strlen(text);
   snprintf(text + used, room - used, " send=%p recv=%p", e->coll.sendBuff, e->coll.recvBuff);
+#if V <= 3
+  putComm(e->coll.name, e->coll.commHash, text, room);
+#endif
+#if V <= 2
+  const size_t traffic = strlen(text);
+  snprintf(text + traffic, room - traffic, " traffic=%zu", e->coll.trafficBytes);
+#endif
+#if V == 1
+  const size_t first = strlen(text);
+  snprintf(text + first, room - first, " op=%u collnet=%d nvls=%d", e->coll.op, e->coll.isCollnet, e->coll.isNvls);
+#endif
 #if V >= 5
   const size_t more = strlen(text);
   snprintf(text + more, room - more, " group=%ld", (long)(intptr_t)e->coll.parentGroup);
@@ -150,6 +169,9 @@ static void describeP2p(const Descriptor* e, char* text, size_t room) {
 #else
   snprintf(text, room, "func=%s count=%zu peer=%d type=%s buff=%p", e->p2p.func, e->p2p.count, e->p2p.peer,
            e->p2p.datatype, e->p2p.buff);
+#endif
+#if V <= 3
+  putComm(e->p2p.name, e->p2p.commHash, text, room);
 #endif
 #if V >= 4
   const size_t used = strlen(text);
