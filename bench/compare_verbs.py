@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -57,6 +58,8 @@ def bench(build, program, network, size, iterations):
 
 def perftest(program, *options):
     """What it prints last: the row of numbers of its one size. None: it is not there, or failed."""
+    if shutil.which(program) is None:
+        return None
     server = subprocess.Popen([program, "-d", "rxe1", "-x", "1", "-F", *options], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     try:
