@@ -25,9 +25,8 @@ namespace {
 
 /// Whether both make the same connections, so that a child of one can use those of the other.
 bool connectAlike(const CommSettings& a, const CommSettings& b) {
-  return a.p2p == b.p2p && a.shm == b.shm && a.hostKernelsPath == b.hostKernelsPath &&
-         a.netSharedSlots == b.netSharedSlots && a.netSharedComms == b.netSharedComms &&
-         a.messages.netChunk == b.messages.netChunk;
+  return a.p2p == b.p2p && a.shm == b.shm && a.kernels == b.kernels && a.netSharedSlots == b.netSharedSlots &&
+         a.netSharedComms == b.netSharedComms && a.messages.netChunk == b.messages.netChunk;
 }
 
 /// Why a child of these settings cannot use the connections of its parent, for people; empty if it can.

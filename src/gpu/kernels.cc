@@ -51,8 +51,12 @@ void detail::ModuleTraits::close(Type held) {
   giveBack(held, &Driver::cuModuleUnload, "cuModuleUnload");
 }
 
-Result<std::unique_ptr<KernelSet>> KernelSet::create(const Device& device, std::string hostModulePath) {
-  return std::unique_ptr<KernelSet>(new KernelSet(device, std::move(hostModulePath)));
+Result<std::unique_ptr<KernelSet>> KernelSet::create(const Device& device, KernelSource source) {
+  return std::unique_ptr<KernelSet>(new KernelSet(device, std::move(source)));
+}
+
+bool KernelSet::usesHostKernels() const {
+  return device_->driver().softGpu && !source_.fatbins;
 }
 
 CUfunction KernelSet::known(std::string_view kernelName) {
@@ -66,7 +70,7 @@ Result<CUfunction> KernelSet::get(std::string_view kernelName) {
   const std::lock_guard lock(loading_);
   if (CUfunction const function = known(kernelName); function != nullptr) return function;
   ASSIGN(const ContextGuard guard, device_->enter());
-  ASSIGN(CUmodule const module, moduleFor(device_->driver().softGpu ? kHostFamily : familyOf(kernelName)));
+  ASSIGN(CUmodule const module, moduleFor(usesHostKernels() ? kHostFamily : familyOf(kernelName)));
   ASSIGN(CUfunction const function, find(kernelName, module));
   if (function != nullptr) return function;
   return fail(ncclInvalidUsage,
@@ -77,7 +81,7 @@ Result<CUfunction> KernelSet::get(std::string_view kernelName) {
 
 Status KernelSet::loadAll() {
   const std::lock_guard lock(loading_);
-  if (device_->driver().softGpu || allLoaded_) return {};
+  if (usesHostKernels() || allLoaded_) return {};
   ASSIGN(const ContextGuard guard, device_->enter());
   for (const device::Fatbin& fatbin : device::embeddedFatbins()) {
     ASSIGN(CUmodule const module, moduleFor(fatbin.family));
@@ -101,13 +105,13 @@ Result<CUfunction> KernelSet::find(std::string_view kernelName, CUmodule module)
 
 Result<CUmodule> KernelSet::moduleFor(const std::string& family) {
   if (const auto known = modules_.find(family); known != modules_.end()) return known->second.get().raw;
-  auto loaded = device_->driver().softGpu ? loadHostModule() : loadFatbin(family);
+  auto loaded = usesHostKernels() ? loadHostModule() : loadFatbin(family);
   if (loaded.ok()) modules_.emplace(family, Module({device_, loaded.value()}));
   return loaded;
 }
 
 Result<CUmodule> KernelSet::loadHostModule() {
-  const std::string path = hostModulePath_.empty() ? besideThisLibrary() : hostModulePath_;
+  const std::string path = source_.hostFile.empty() ? besideThisLibrary() : source_.hostFile;
   std::string why;
   DlLibrary object = DlLibrary::open(path, &why);
   if (!object.valid()) {

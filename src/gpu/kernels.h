@@ -12,6 +12,7 @@
 #include "base/handle.h"
 #include "base/status.h"
 #include "gpu/context.h"
+#include "gpu/kernel_source.h"
 
 namespace tutti::gpu {
 
@@ -29,8 +30,8 @@ std::string hostModuleIn(const std::filesystem::path& folder);
 /// beside it (hostModuleIn). The device must outlive it. Thread-safe.
 class KernelSet {
  public:
-  /// Loads nothing yet. `hostModulePath` (TUTTI_KERNELS_PATH) overrides where the software GPU's kernels are found.
-  static Result<std::unique_ptr<KernelSet>> create(const Device& device, std::string hostModulePath = {});
+  /// Loads nothing yet.
+  static Result<std::unique_ptr<KernelSet>> create(const Device& device, KernelSource source = {});
 
   /// The kernel of that name, "tutti_AllReduce_Ring_Simple_Sum_f32"; loads its module if need be, so ask for it before
   /// work is in flight. Errors: ncclInvalidUsage for a kernel that this build lacks, ncclUnhandledCudaError with the
@@ -44,8 +45,9 @@ class KernelSet {
 
  private:
   using Module = Handle<detail::ModuleTraits>;
-  KernelSet(const Device& device, std::string hostModulePath)
-      : device_(&device), hostModulePath_(std::move(hostModulePath)) {}
+  KernelSet(const Device& device, KernelSource source) : device_(&device), source_(std::move(source)) {}
+  /// Those of the software GPU that are compiled for the host.
+  bool usesHostKernels() const;
   CUfunction known(std::string_view kernelName);
   Result<CUfunction> find(std::string_view kernelName, CUmodule module);
   Result<CUmodule> moduleFor(const std::string& family);
@@ -53,7 +55,7 @@ class KernelSet {
   Result<CUmodule> loadFatbin(const std::string& family);
 
   const Device* device_;
-  std::string hostModulePath_;
+  const KernelSource source_;
   std::mutex loading_;  ///< guards what follows, and may be held for long
   std::map<std::string, Module, std::less<>> modules_;
   bool allLoaded_ = false;

@@ -40,7 +40,7 @@ Status getHostKernel(FakeDriver& fake, const std::string& path,
   fake.driver().softGpu = true;
   fake.driver().softgpuRegisterKernels = registerKernels;
   ASSIGN(const auto device, gpu::Device::create(fake.driver(), 0));
-  ASSIGN(const auto kernels, gpu::KernelSet::create(*device, path));
+  ASSIGN(const auto kernels, gpu::KernelSet::create(*device, {path}));
   return kernels->get("tutti_SendRecv_Copy_i8").status();
 }
 
@@ -195,7 +195,7 @@ TEST(KernelSet, LoadsOnceAndRemembers) {
   fake.driver().softGpu = true;
   fake.driver().softgpuRegisterKernels = takeKernels;
   const auto device = gpu::Device::create(fake.driver(), 0);
-  const auto kernels = gpu::KernelSet::create(*device.value(), hostKernelsPath());
+  const auto kernels = gpu::KernelSet::create(*device.value(), {hostKernelsPath()});
   ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
   ASSERT_TRUE(kernels.value()->get("tutti_SendRecv_Copy_i8").ok());
   EXPECT_EQ(fake.calls("cuModuleGetFunction"), 1);

@@ -25,7 +25,7 @@ class SelfCopy {
  public:
   static Result<std::unique_ptr<SelfCopy>> create(const gpu::Device& device) {
     std::unique_ptr<SelfCopy> copy(new SelfCopy);
-    ASSIGN(copy->kernels_, gpu::KernelSet::create(device, hostKernelsPath()));
+    ASSIGN(copy->kernels_, gpu::KernelSet::create(device, {hostKernelsPath()}));
     ASSIGN(copy->function_, copy->kernels_->get("tutti_SendRecv_Copy_i8"));
     ASSIGN(gpu::DeviceBuffer view, gpu::DeviceBuffer::create(device, sizeof(Tables), "test"));
     ASSIGN(gpu::PinnedBuffer word, gpu::PinnedBuffer::create(device, sizeof(std::uint32_t), "test"));

@@ -195,7 +195,7 @@ TEST_F(OnDevice, KernelRuns) {
 }
 
 TEST_F(OnDevice, KernelThatDoesNotExistIsInvalidUsage) {
-  const auto kernels = gpu::KernelSet::create(*device_, hostKernelsPath());
+  const auto kernels = gpu::KernelSet::create(*device_, {hostKernelsPath()});
   expectLog("no kernel tutti_Nothing");
   EXPECT_EQ(kernels.value()->get("tutti_Nothing").status().code(), ncclInvalidUsage);
 }

@@ -70,10 +70,6 @@ ROOMS = {
         "for": "what the software GPU offers beyond the CUDA calls: windows, hooks, its machine's text; what it says",
         "may": {"base/.": {}, "device/simt": {"only": r"simt_host_abi\.h", "from": r"ptx_library\.h"}},
     },
-    "softgpu/ptx": {
-        "for": "libsoftgpu-ptx.so: GPU code in, host code out: PTX by LLVM",
-        "may": {"device/simt": {}, "softgpu": {"only": r"ptx_library\.h"}},
-    },
     "softgpu/memory": {
         "for": "memory of the devices, windows into it, what other processes share",
         "may": {"base/.": {}},

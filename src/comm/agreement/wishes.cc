@@ -30,7 +30,8 @@ std::uint32_t slotFrom(const char* setting, std::uint32_t buffer, std::uint32_t 
 }  // namespace
 
 device::Policy policyFor(const gpu::Driver& driver, const CommSettings& settings) {
-  const bool likeGpu = settings.launchShape == "GPU" || (settings.launchShape != "SOFTGPU" && !driver.softGpu);
+  const bool likeGpu = settings.launchShape == "GPU" ||
+                       (settings.launchShape != "SOFTGPU" && (!driver.softGpu || settings.kernels.fatbins));
   return applySettings(likeGpu ? device::kGpuPolicy : device::kHostPolicy, settings.tuning);
 }
 

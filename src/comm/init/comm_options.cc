@@ -19,7 +19,7 @@ CommOptions optionsFrom(const CommSettings& settings) {
           .checkCalls = settings.checkCalls,
           .connectAtInit = settings.connectAtInit,
           .memoryManaged = settings.memoryManaged,
-          .hostKernelsPath = settings.hostKernelsPath};
+          .kernels = settings.kernels};
 }
 
 void obeyPlugins(ncclComm& comm) {

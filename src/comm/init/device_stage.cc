@@ -9,7 +9,7 @@ namespace tutti::comm {
 
 Status openDevice(ncclComm& comm) {
   ASSIGN(const gpu::Driver* driver, gpu::loadDriver());
-  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.options.hostKernelsPath));
+  ASSIGN(comm.parts.device, acquireDevice(*driver, comm.identity.cudaDevice, comm.options.kernels));
   ASSIGN(comm.parts.abortWord, AbortWord::create(*comm.parts.device->device, comm.abort));
   return {};
 }

@@ -64,13 +64,13 @@ Result<CUfunction> PooledDevice::kernel(const std::string& name) const {
 }
 
 Result<std::shared_ptr<PooledDevice>> acquireDevice(const gpu::Driver& driver, int ordinal,
-                                                    const std::string& hostKernelsPath) {
+                                                    const gpu::KernelSource& kernels) {
   const std::lock_guard lock(pool().mutex);
   std::weak_ptr<PooledDevice>& place = pool().devices[ordinal];
   if (auto known = place.lock()) return known;
   auto fresh = std::make_shared<PooledDevice>();
   ASSIGN(fresh->device, gpu::Device::create(driver, ordinal));
-  ASSIGN(fresh->kernels, gpu::KernelSet::create(*fresh->device, hostKernelsPath));
+  ASSIGN(fresh->kernels, gpu::KernelSet::create(*fresh->device, kernels));
   ASSIGN(fresh->engine, proxy::ProgressEngine::create(fmt::format("NCCL Progress{:2}", ordinal)));
   fresh->hook.install(driver, *fresh->engine);
   place = fresh;

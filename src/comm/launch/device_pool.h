@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "gpu/driver.h"
+#include "gpu/kernel_source.h"
 
 namespace tutti::gpu {
 class Device;
@@ -58,6 +59,6 @@ struct PooledDevice {
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.
 Result<std::shared_ptr<PooledDevice>> acquireDevice(const gpu::Driver& driver, int ordinal,
-                                                    const std::string& hostKernelsPath);
+                                                    const gpu::KernelSource& kernels);
 
 }  // namespace tutti::comm

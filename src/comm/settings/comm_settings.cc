@@ -109,7 +109,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.shm.disabled = params.topology.shmDisable;
   runtime.shm.directDisabled = params.transports.p2pDirectDisable;
   runtime.hostId = params.sockets.hostId;
-  runtime.hostKernelsPath = params.misc.kernelsPath;
+  runtime.kernels = {params.misc.kernelsPath, params.misc.softGpuKernels == "PTX"};
   // Unset means "automatic": the software GPU does better with smaller buffers.
   runtime.buffers.simple = static_cast<std::uint32_t>(params.tuning.buffSize.value_or(0));
   runtime.buffers.ll = sizeIfSet(params.tuning.llBuffSize);

@@ -11,6 +11,7 @@
 #include "comm/settings/stall_limits.h"
 #include "comm/settings/topology_settings.h"
 #include "comm/settings/tuning_settings.h"
+#include "gpu/kernel_source.h"
 #include "nccl.h"
 #include "ras/settings.h"
 #include "transport/p2p/options.h"
@@ -38,7 +39,7 @@ struct CommSettings {
   p2p::P2pOptions p2p;
   shm::ShmOptions shm;
   std::string hostId;
-  std::string hostKernelsPath;
+  gpu::KernelSource kernels;
   BufferSettings buffers;
   std::string algo;   ///< NCCL_ALGO
   std::string proto;  ///< NCCL_PROTO

@@ -15,6 +15,7 @@
 #include "comm/settings/config.h"
 #include "comm/settings/stall_limits.h"
 #include "device/conn_view.h"
+#include "gpu/kernel_source.h"
 #include "nccl.h"
 
 struct CUfunc_st;
@@ -97,12 +98,12 @@ struct CommOptions {
   StallLimits stall;            ///< of operations and of stages of its init
   milliseconds reportAfter{0};  ///< in a call of all ranks before those who have not come are named; 0: for ever
   bool allowRanksOfOneDevice = true;
-  bool checkPointers = false;   ///< buffers of calls are checked to be memory of its device
-  bool checkOverlap = true;     ///< and not to overlap but in place
-  bool checkCalls = false;      ///< ranks compare their collectives before these are launched
-  bool connectAtInit = false;   ///< what collectives may use
-  bool memoryManaged = true;    ///< its memory may be given back for a while
-  std::string hostKernelsPath;  ///< kernels of the software GPU; empty: beside the library
+  bool checkPointers = false;  ///< buffers of calls are checked to be memory of its device
+  bool checkOverlap = true;    ///< and not to overlap but in place
+  bool checkCalls = false;     ///< ranks compare their collectives before these are launched
+  bool connectAtInit = false;  ///< what collectives may use
+  bool memoryManaged = true;   ///< its memory may be given back for a while
+  gpu::KernelSource kernels;
 };
 
 /// A kernel by name and as the driver knows it.

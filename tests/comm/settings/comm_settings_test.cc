@@ -64,7 +64,7 @@ TEST(CommSettings, EveryPlainSettingReachesItsField) {
   EXPECT_EQ(settings.algo, "Ring");
   EXPECT_EQ(settings.proto, "LL");
   EXPECT_EQ(settings.launchShape, "GPU");
-  EXPECT_EQ(settings.hostKernelsPath, "/kernels.so");
+  EXPECT_EQ(settings.kernels.hostFile, "/kernels.so");
 }
 
 TEST(CommSettings, OnlyTheShortestPathsForbidPeerAccess) {

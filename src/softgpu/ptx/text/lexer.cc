@@ -99,7 +99,7 @@ Token Lexer::next() {
   const char c = text_[at_];
   if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
     token = number();
-  } else if (beginsName(c)) {
+  } else if (beginsName(c) && (c != '%' || nameLength(at_ + 1) > 0)) {
     token = take(Token::Kind::Name, 1 + nameLength(at_ + 1));
   } else if (c == '.' && nameLength(at_ + 1) > 0) {
     ++at_;
