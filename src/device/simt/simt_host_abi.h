@@ -35,6 +35,10 @@ struct HostOps {
   void (*barrierArrive)(HostThread* self, std::uint32_t id, std::uint32_t nThreads);
   /// barrier(), and returns how many of the threads that met there passed true.
   std::uint32_t (*barrierCount)(HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
+  /// Before an access to a part of a line that a warp accesses as one. The lanes that can come here do, and then go on
+  /// one after the other, the highest lane first for a load, the lowest first for a store: whoever marks the end of a
+  /// line by a flag in its last part sees and shows the rest of it with the flag.
+  void (*together)(HostThread* self, bool load);
 };
 
 /// How far a fence or a release reaches.

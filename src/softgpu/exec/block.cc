@@ -9,7 +9,7 @@ namespace tutti::softgpu {
 
 const simt::HostOps Block::kOps = {
     Block::barrier, Block::warpSync, Block::shuffle,       Block::ballot,       Block::pause,
-    Block::trap,    Block::exchange, Block::barrierArrive, Block::barrierCount,
+    Block::trap,    Block::exchange, Block::barrierArrive, Block::barrierCount, Block::together,
 };
 
 std::size_t Block::sharedWords(const KernelOperation& kernel) {
@@ -112,11 +112,16 @@ bool Block::runPass(Random* random) {
   if (memory_ != nullptr) memory_->drift();
   runnable_.insert(runnable_.end(), paused_.begin(), paused_.end());
   paused_.clear();
-  for (std::size_t next = 0; next < runnable_.size(); ++next) {
-    if (random != nullptr) std::swap(runnable_[next], runnable_[next + random->below(runnable_.size() - next)]);
-    enter(*runnable_[next]);
-    if (trapped_ != nullptr) return true;
-  }
+  std::size_t next = 0;
+  do {
+    for (; next < runnable_.size(); ++next) {
+      if (random != nullptr) std::swap(runnable_[next], runnable_[next + random->below(runnable_.size() - next)]);
+      enter(*runnable_[next]);
+      if (trapped_ != nullptr) return true;
+    }
+    // Only now have all lanes come that can.
+  } while (linesWait_ && goOnTogether(random));
+  if (trapped_ != nullptr) return true;
   if (finished()) checkStacks();
   runnable_.clear();
   return progressed_;

@@ -83,6 +83,8 @@ class Block {
     std::vector<Fiber*> waiting;
     std::uint32_t absent = 0;         ///< lanes that have exited, or that the block does not have
     std::vector<Exchange> exchanges;  ///< of different masks
+    std::vector<Fiber*> loading;      ///< in together()
+    std::vector<Fiber*> storing;
   };
   static const simt::HostOps kOps;
   static Fiber& fiberOf(simt::HostThread* self) { return *static_cast<Fiber*>(self->scheduler); }
@@ -96,12 +98,15 @@ class Block {
   static void exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t value, std::uint64_t values[32]);
   static void barrierArrive(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads);
   static std::uint32_t barrierCount(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
+  static void together(simt::HostThread* self, bool load);
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
   static std::size_t sharedWords(const KernelOperation& kernel);
   void begin(std::uint32_t index);
   void enter(Fiber& fiber);
+  bool goOnTogether(Random* random);
+  bool enterInOrder(std::vector<Fiber*>& lanes, bool highestFirst);
   void checkStacks();
   void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
   void completeWarp(Warp& warp, const Fiber* arriving);
@@ -125,6 +130,7 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<Fiber*> runnable_;
   std::vector<Fiber*> paused_;
+  bool linesWait_ = false;  ///< some lane is in together()
   SwitchPoint scheduler_;
   std::size_t exited_ = 0;
   bool ready_ = false;

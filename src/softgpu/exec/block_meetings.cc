@@ -127,6 +127,43 @@ void Block::exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t v
   fiber.context.leave(block.scheduler_);
 }
 
+void Block::together(simt::HostThread* self, bool load) {
+  Fiber& fiber = fiberOf(self);
+  Block& block = *fiber.block;
+  Warp& warp = block.warpOf(fiber);
+  (load ? warp.loading : warp.storing).push_back(&fiber);
+  block.linesWait_ = true;
+  fiber.context.leave(block.scheduler_);
+}
+
+/// Lets the lanes go on that wait in together(). True if some did, and others may be runnable now.
+bool Block::goOnTogether(Random* random) {
+  linesWait_ = false;
+  const std::size_t first = random == nullptr ? 0 : random->below(warps_.size());
+  bool any = false;
+  for (std::size_t i = 0; i < warps_.size(); ++i) {
+    Warp& warp = warps_[(first + i) % warps_.size()];
+    any = enterInOrder(warp.loading, true) || any;
+    any = enterInOrder(warp.storing, false) || any;
+    if (trapped_ != nullptr) return false;
+  }
+  return any;
+}
+
+/// They may come to the next line at once, and wait there.
+bool Block::enterInOrder(std::vector<Fiber*>& lanes, bool highestFirst) {
+  std::vector<Fiber*> now;
+  now.swap(lanes);
+  std::ranges::sort(now, [highestFirst](const Fiber* a, const Fiber* b) {
+    return highestFirst ? a->thread.thread > b->thread.thread : a->thread.thread < b->thread.thread;
+  });
+  for (Fiber* fiber : now) {
+    enter(*fiber);
+    if (trapped_ != nullptr) break;
+  }
+  return !now.empty();
+}
+
 void Block::completeWarp(Warp& warp, const Fiber* arriving) {
   if (warp.ordersMemory) orderMemory(warp.waiting, arriving);
   warp.ordersMemory = false;

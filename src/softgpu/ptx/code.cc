@@ -20,7 +20,7 @@ namespace tutti::softgpu::ptx {
 namespace {
 
 /// Counts up whenever the same text becomes other code: what is on disk is of no use then.
-constexpr int kTranslation = 2;
+constexpr int kTranslation = 3;
 
 template <class T>
 T need(llvm::Expected<T> value) {

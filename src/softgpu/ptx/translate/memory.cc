@@ -1,8 +1,8 @@
 // Loads, stores, copies, fences, and hints about caches.
+#include <cstddef>
+
 #include "softgpu/ptx/translate/handlers.h"
 #include "softgpu/ptx/translate/memory_words.h"
-
-#include <llvm/IR/MDBuilder.h>
 
 namespace tutti::softgpu::ptx {
 namespace {
@@ -46,8 +46,15 @@ llvm::Type* wordType(Emitter& e, const Access& access) {
   return llvm::FixedVectorType::get(e.ir().getInt64Ty(), access.bits() / 64);
 }
 
+/// A GPU's warp accesses a line as one, on which protocols with flags in lines rely (LL128).
+void goTogether(Emitter& e, const Access& access, bool load) {
+  if (access.bits() <= 64) return;
+  e.callOps(offsetof(simt::HostOps, together), e.ir().getVoidTy(), {e.frame().self, e.ir().getInt1(load)});
+}
+
 Value* strongLoad(Emitter& e, const Access& access) {
   auto& ir = e.ir();
+  goTogether(e, access, true);
   llvm::Type* type = wordType(e, access);
   llvm::LoadInst* load = ir.CreateAlignedLoad(type, access.address, llvm::Align(access.bits() / 8), true);
   if (access.bits() <= 64) {
@@ -60,6 +67,7 @@ Value* strongLoad(Emitter& e, const Access& access) {
 
 void strongStore(Emitter& e, const Access& access, Value* bits) {
   auto& ir = e.ir();
+  goTogether(e, access, false);
   if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
   Value* word = ir.CreateBitCast(bits, wordType(e, access));
   llvm::StoreInst* store = ir.CreateAlignedStore(word, access.address, llvm::Align(access.bits() / 8), true);

@@ -57,6 +57,9 @@ bool looksAnywhere(const Function& function, const NameCounts& counts) {
 bool meetsOthers(const Instruction& i) {
   static constexpr std::array<std::string_view, 11> kMeetings = {
       "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "trap", "nanosleep", "mbarrier", "cp"};
+  // Accesses to a line that the lanes of a warp make as one.
+  const bool strong = i.has("volatile") || i.has("relaxed") || i.has("acquire") || i.has("release") || i.has("mmio");
+  if ((i.opcode == "ld" || i.opcode == "st") && strong && (i.has("v2") || i.has("v4"))) return true;
   return oneOf(i.opcode, kMeetings) && !(i.opcode == "cp" && i.has("async") && !i.has("wait"));
 }
 
