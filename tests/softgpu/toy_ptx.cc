@@ -109,6 +109,7 @@ constexpr PtxFunction kFunctions[] = {
     {"crowd", kOutParam, 1, 8, 0, 0, 1024},
     {"gather", kOutParam, 1, 8, 0, 0, 1024},
     {"hurry", kOutParam, 1, 8, 0, 0, 1024},
+    {"hungry", kOutParam, 1, 8, 0, 1 << 20, 1024},
     {"broken", kOutParam, 1, 8, 0, 0, 1024},
 };
 constexpr simt::HostKernel kKernels[] = {
@@ -120,6 +121,7 @@ constexpr simt::HostKernel kKernels[] = {
     {"crowd", crowd, 8, 0, 1024, nullptr},
     {"gather", gather, 8, 0, 1024, nullptr},
     {"hurry", hurry, 8, 0, 1024, nullptr},
+    {"hungry", hurry, 8, 0, 1024, nullptr},
 };
 constexpr PtxVariable kVariables[] = {{"counter", offsetof(Variables, counter), 4, false},
                                       {"table", offsetof(Variables, table), 16, true},

@@ -50,6 +50,17 @@ CUresult checkShape(const Function& function, const LaunchShape& shape) {
   return CUDA_SUCCESS;
 }
 
+/// A thread that runs on a fiber has its local variables on the fiber's stack, of 64 KiB.
+CUresult checkLocalMemory(const Function& function, const simt::HostKernel& kernel) {
+  constexpr std::uint32_t kMost = 40 << 10;
+  if (function.ptx == nullptr || kernel.wholeBlock != nullptr || function.ptx->localBytes <= kMost) return CUDA_SUCCESS;
+  say("kernel %s cannot run: its threads meet others and have %u bytes of local variables each; on the software GPU "
+      "such "
+      "threads have at most %u",
+      function.name, function.ptx->localBytes, kMost);
+  return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
 /// The block of parameters that `extra` of cuLaunchKernel names; null if it names none.
 CUresult packedParams(const Function& function, void** extra, const void** source) {
   *source = nullptr;
@@ -153,6 +164,7 @@ CUresult tutti::softgpu::kernelOperation(CUfunction handle, Context* context, co
   if (const CUresult error = checkShape(function, shape); error != CUDA_SUCCESS) return error;
   operation->kernel = function.module->kernelOf(function);
   if (operation->kernel == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (const CUresult error = checkLocalMemory(function, *operation->kernel); error != CUDA_SUCCESS) return error;
   operation->blocks = static_cast<std::uint32_t>(product(shape.grid));
   operation->threads = static_cast<std::uint32_t>(product(shape.block));
   operation->dynamicSharedBytes = shape.sharedBytes;

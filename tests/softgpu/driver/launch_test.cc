@@ -57,6 +57,10 @@ TEST_F(CodeTest, ThreadsThatMeetGetFibers) {
   for (int i = 0; i < 4 * 128; ++i) ASSERT_EQ(out[i], 127u * 128 / 2) << i;
 }
 
+TEST_F(CodeTest, ThreadsThatMeetMustFitTheirStacks) {
+  EXPECT_CU_ERROR(launchOut("hungry", {1, 1, 1}, {1, 1, 1}, words()), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+}
+
 TEST_F(CodeTest, ShapesBeyondThoseOfHardwareAreRefused) {
   std::uint32_t* out = words();
   const Size one;

@@ -195,6 +195,44 @@ TEST(Barriers, OfWholeWarpsAreMetByALastWarpOfFewerThreads) {
   EXPECT_TRUE(ends(operationOf(roundedEntry, 40, out.data()), 0)) << "40 threads come to a barrier of 64";
 }
 
+/// Each lane writes down when it went on: first before a store, then before a load. `out` is [0] how many did, then
+/// lanes.
+void togetherEntry(simt::HostThread* self, const void* params) {
+  std::uint32_t* out = paramsOf(params).out;
+  for (std::uint32_t round = 0; round < 4; ++round) {
+    std::uint64_t values[32];
+    self->ops->exchange(self, 0xffffffff, 0, values);
+    self->ops->together(self, round % 2 == 1);
+    out[1 + out[0]++] = lane(self);
+  }
+}
+
+TEST(Together, LanesGoOnInTheirOrderForAStoreAndAgainstItForALoad) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    std::vector<std::uint32_t> out(1 + 4 * 32);
+    ASSERT_TRUE(ends(operationOf(togetherEntry, 32, out.data()), seed));
+    for (std::uint32_t i = 0; i < 4 * 32; ++i) {
+      const bool load = i / 32 % 2 == 1;
+      ASSERT_EQ(out[1 + i], load ? 31 - i % 32 : i % 32) << "place " << i << ", seed " << seed;
+    }
+  }
+}
+
+/// Odd lanes end before, and nobody waits for them.
+void togetherWithoutOthersEntry(simt::HostThread* self, const void* params) {
+  if (lane(self) % 2 == 1) return;
+  for (int round = 0; round < 3; ++round) self->ops->together(self, round % 2 == 0);
+  paramsOf(params).out[self->thread] = 1;
+}
+
+TEST(Together, DoesNotWaitForLanesThatDoNotCome) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    std::vector<std::uint32_t> out(70);
+    ASSERT_TRUE(ends(operationOf(togetherWithoutOthersEntry, 70, out.data()), seed));
+    for (std::uint32_t i = 0; i < 70; ++i) ASSERT_EQ(out[i], i % 32 % 2 == 0 ? 1u : 0u) << i << ", seed " << seed;
+  }
+}
+
 void shapeEntry(simt::HostThread* self, const void* params) {
   const simt::HostShape& shape = *self->shape;
   std::uint32_t* out = paramsOf(params).out;
