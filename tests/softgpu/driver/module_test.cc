@@ -138,8 +138,8 @@ TEST_F(CodeTest, ALibraryTellsItsKernels) {
   unsigned count = 0;
   EXPECT_CU(cuLibraryGetKernelCount(&count, library));
   ASSERT_EQ(count, 10u);
-  CUkernel kernels[9] = {};
-  EXPECT_CU(cuLibraryEnumerateKernels(kernels, 9, library));
+  CUkernel kernels[10] = {};
+  EXPECT_CU(cuLibraryEnumerateKernels(kernels, 10, library));
   CUkernel fill = nullptr;
   EXPECT_CU(cuLibraryGetKernel(&fill, library, "fill"));
   EXPECT_NE(std::find(kernels, kernels + 9, fill), kernels + 9);
