@@ -59,8 +59,8 @@ TEST_F(CodeTest, FunctionsAreListedWithWhatTheyNeed) {
   unsigned count = 0;
   EXPECT_CU(cuModuleGetFunctionCount(&count, code_));
   ASSERT_EQ(count, 10u);
-  CUfunction all[9] = {};
-  EXPECT_CU(cuModuleEnumerateFunctions(all, 9, code_));
+  CUfunction all[10] = {};
+  EXPECT_CU(cuModuleEnumerateFunctions(all, 10, code_));
   std::set<std::string> names;
   for (CUfunction one : all) {
     const char* name = nullptr;
