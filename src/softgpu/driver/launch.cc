@@ -51,7 +51,7 @@ CUresult checkShape(const Function& function, const LaunchShape& shape) {
 }
 
 /// A thread that runs on a fiber has its local variables on the fiber's stack, of 64 KiB.
-CUresult checkLocalMemory(const Function& function, const simt::HostKernel& kernel) {
+CUresult checkLocalMemory(const Function& function, const tutti::simt::HostKernel& kernel) {
   constexpr std::uint32_t kMost = 40 << 10;
   if (function.ptx == nullptr || kernel.wholeBlock != nullptr || function.ptx->localBytes <= kMost) return CUDA_SUCCESS;
   say("kernel %s cannot run: its threads meet others and have %u bytes of local variables each; on the software GPU "
