@@ -89,6 +89,10 @@ ROOMS = {
         "for": "libcuda.so.1: the driver's calls",
         "may": {"softgpu": {}, "softgpu/memory": {}, "softgpu/device": {}},
     },
+    "softgpu/driver/code": {
+        "for": "modules and libraries of code, their kernels, launches, occupancy",
+        "may": {"softgpu": {}, "softgpu/memory": {}, "softgpu/device": {}, "softgpu/driver": {}},
+    },
     "softgpu/ptx/text": {
         "for": "PTX text and what it says, as plain values",
         "may": {},
@@ -103,6 +107,10 @@ ROOMS = {
             "device/simt": {"only": r"simt_host_abi\.h"}, "softgpu": {"only": r"ptx_library\.h"}, "softgpu/ptx/text": {},
         },
     },
+    "softgpu/ptx/translate/instructions": {
+        "for": "what each instruction becomes",
+        "may": {"softgpu/ptx/translate": {}},
+    },
     "softgpu/ptx": {
         "for": "libsoftgpu-ptx.so: images in, machine code out, by LLVM; code kept on disk",
         "may": {
@@ -113,6 +121,14 @@ ROOMS = {
     "softgpu/runtime": {
         "for": "libcudart.so.13: the runtime's calls, over the driver's",
         "may": {"softgpu": {"only": r"say\.h"}},
+    },
+    "softgpu/runtime/code": {
+        "for": "the code of programs: what nvcc registers, kernels, variables, launches",
+        "may": {"softgpu/runtime": {}},
+    },
+    "softgpu/runtime/graph": {
+        "for": "graphs, their nodes, capture",
+        "may": {"softgpu/runtime": {}, "softgpu/runtime/code": {}},
     },
     "softgpu/cupti": {
         "for": "libcupti.so.13: says that nothing can be profiled",

@@ -1,8 +1,8 @@
 // What functions are: attributes, parameters, occupancy.
 #include <algorithm>
 
+#include "softgpu/driver/code/occupancy.h"
 #include "softgpu/driver/entry.h"
-#include "softgpu/driver/occupancy.h"
 
 using namespace tutti::softgpu;
 

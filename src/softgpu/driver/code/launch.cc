@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softgpu/driver/code/occupancy.h"
 #include "softgpu/driver/graph_support.h"
-#include "softgpu/driver/occupancy.h"
 #include "softgpu/say.h"
 
 using namespace tutti::softgpu;

@@ -1,5 +1,5 @@
 // What the application's kernels and variables are: attributes, occupancy, addresses.
-#include "softgpu/runtime/image.h"
+#include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;
 

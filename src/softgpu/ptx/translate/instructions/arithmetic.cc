@@ -1,8 +1,8 @@
 // Arithmetic whose opcode serves integers and floats alike.
-#include "softgpu/ptx/translate/carry.h"
-#include "softgpu/ptx/translate/elements.h"
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/numbers.h"
+#include "softgpu/ptx/translate/instructions/carry.h"
+#include "softgpu/ptx/translate/instructions/elements.h"
+#include "softgpu/ptx/translate/instructions/numbers.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

@@ -1,9 +1,9 @@
 // Comparisons and selections.
 #include <string_view>
 
-#include "softgpu/ptx/translate/elements.h"
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/numbers.h"
+#include "softgpu/ptx/translate/instructions/elements.h"
+#include "softgpu/ptx/translate/instructions/numbers.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

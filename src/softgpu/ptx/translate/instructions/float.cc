@@ -1,7 +1,7 @@
 // Floats: flushing, saturation, whole numbers, and the functions of one number.
-#include "softgpu/ptx/translate/elements.h"
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/numbers.h"
+#include "softgpu/ptx/translate/instructions/elements.h"
+#include "softgpu/ptx/translate/instructions/numbers.h"
 
 #include <limits>
 

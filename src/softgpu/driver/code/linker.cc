@@ -3,7 +3,7 @@
 #include <string>
 
 #include "softgpu/device/registry.h"
-#include "softgpu/driver/image.h"
+#include "softgpu/driver/code/image.h"
 #include "softgpu/say.h"
 
 using namespace tutti::softgpu;

@@ -1,5 +1,5 @@
 // Libraries: GPU code that the application loads itself.
-#include "softgpu/runtime/image.h"
+#include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;
 

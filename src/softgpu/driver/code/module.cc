@@ -4,8 +4,8 @@
 #include <iterator>
 #include <set>
 
-#include "softgpu/driver/image.h"
-#include "softgpu/driver/jit_log.h"
+#include "softgpu/driver/code/image.h"
+#include "softgpu/driver/code/jit_log.h"
 #include "softgpu/say.h"
 
 using namespace tutti::softgpu;

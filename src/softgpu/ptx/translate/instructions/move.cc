@@ -1,6 +1,6 @@
 // mov, and conversions between address spaces.
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/memory_words.h"
+#include "softgpu/ptx/translate/instructions/memory_words.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

@@ -1,7 +1,7 @@
 // Integer arithmetic.
-#include "softgpu/ptx/translate/elements.h"
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/numbers.h"
+#include "softgpu/ptx/translate/instructions/elements.h"
+#include "softgpu/ptx/translate/instructions/numbers.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "softgpu/driver/jit_log.h"
+#include "softgpu/driver/code/jit_log.h"
 
 #include <algorithm>
 #include <cstdint>

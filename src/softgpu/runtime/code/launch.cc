@@ -1,5 +1,5 @@
 // Launches of the application's kernels. Built twice: as it stands, and for the per-thread default stream.
-#include "softgpu/runtime/image.h"
+#include "softgpu/runtime/code/image.h"
 
 #ifdef SOFTGPU_PER_THREAD_DEFAULT_STREAM
 #define __cudaLaunchKernel __cudaLaunchKernel_ptsz  // the toolkit's headers do so only where the compiler includes them

@@ -1,5 +1,5 @@
 // Libraries: images that belong to no context. A CUlibrary is a module without a home, a CUkernel its function.
-#include "softgpu/driver/image.h"
+#include "softgpu/driver/code/image.h"
 
 using namespace tutti::softgpu;
 

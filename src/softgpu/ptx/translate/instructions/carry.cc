@@ -1,5 +1,5 @@
 // Sums longer than a word: add.cc, addc, sub.cc, subc, mad.cc, madc. The carry is a bit in the function's frame.
-#include "softgpu/ptx/translate/carry.h"
+#include "softgpu/ptx/translate/instructions/carry.h"
 
 #include "softgpu/ptx/translate/handlers.h"
 

@@ -1,6 +1,6 @@
 // The nodes of a graph: adding them, asking about them, patching copies in an instantiated graph.
 #include "softgpu/runtime/call.h"
-#include "softgpu/runtime/image.h"
+#include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;
 

@@ -1,7 +1,7 @@
 // Atomic operations: atom, and red, which is the same without a result.
-#include "softgpu/ptx/translate/elements.h"
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/memory_words.h"
+#include "softgpu/ptx/translate/instructions/elements.h"
+#include "softgpu/ptx/translate/instructions/memory_words.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "softgpu/ptx/translate/handlers.h"
-#include "softgpu/ptx/translate/memory_words.h"
+#include "softgpu/ptx/translate/instructions/memory_words.h"
 
 namespace tutti::softgpu::ptx {
 namespace {

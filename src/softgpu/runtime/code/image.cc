@@ -1,4 +1,4 @@
-#include "softgpu/runtime/image.h"
+#include "softgpu/runtime/code/image.h"
 
 #include <memory>
 #include <mutex>
