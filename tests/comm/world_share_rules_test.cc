@@ -224,7 +224,7 @@ TEST(WorldShareRules, AChildMadeInAnotherEnvironmentHasConnectionsOfItsOwn) {
       if (m.rank == 0) changed.reset();
       turns.next();
       const ncclComm_t sharing = splitOf(m.comm);
-      EXPECT_TRUE(sharing->membership.born) << name << " is as before";
+      EXPECT_TRUE(sharing->membership->born) << name << " is as before";
       checkAll(m, sharing, 3);
       for (ncclComm_t comm : {child, sharing}) destroy(comm);
     });
