@@ -38,7 +38,7 @@ def training_with_kernels_of_its_own_ends_with_the_weights_of_the_host():
     if not program.exists() or not translator.exists():
         print("skipped: 05_own_kernels needs nvcc, and LLVM for the software GPU to run it")
         return
-    said = run(4, program, 4, 30)
+    said = run(4, program, 4, 100)
     check("4 devices: weights differ by at most" in said, said)
     losses = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("loss")]
     check(len(losses) == 2 and losses[1] < 0.9 * losses[0], said)
