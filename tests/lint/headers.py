@@ -69,22 +69,31 @@ def chains(headers):
     return result
 
 
-def check(chain, compiler, cuda_include):
+def needs_llvm(header, inner):
+    return any("<llvm/" in path.read_text() for path in inner[header] | {header})
+
+
+def check(chain, compiler, folders):
     """The errors of a chain, or None. Warnings are left to the build, which compiles everything with them."""
     source = "".join(f'#include "{path}"\n' for path in chain)
     command = compiler + ["-x", "c++", "-std=c++20", "-fsyntax-only", "-w"]
-    command += ["-I" + root for root in ROOTS] + ["-isystem", cuda_include, "-"]
+    command += ["-I" + root for root in ROOTS] + [word for folder in folders for word in ("-isystem", folder)] + ["-"]
     result = subprocess.run(command, input=source, capture_output=True, text=True)
     return None if result.returncode == 0 else f"{' then '.join(map(str, chain))}:\n{result.stderr[:2000]}"
 
 
 def main():
-    cuda_include, compiler = sys.argv[1], sys.argv[2:]
+    # Folders of others' headers: CUDA's, and LLVM's or "none".
+    cuda, llvm, compiler = sys.argv[1], sys.argv[2], sys.argv[3:]
+    folders = [folder for folder in (cuda, llvm) if folder != "none"]
     headers = [p for folder in ("include", "src", "tests", "bench") for p in sorted(pathlib.Path(folder).rglob("*.h"))
                if p.name not in NEEDS_NVCC and "fixtures" not in p.parts]
+    if llvm == "none":
+        inner = closures(headers)
+        headers = [header for header in headers if not needs_llvm(header, inner)]
     runs = chains(headers)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [f for f in pool.map(lambda chain: check(chain, compiler, cuda_include), runs) if f]
+        found = [f for f in pool.map(lambda chain: check(chain, compiler, folders), runs) if f]
     print("\n".join(found) if found else f"headers: {len(headers)} compile alone, in {len(runs)} runs of the compiler")
     return 1 if found else 0
 
