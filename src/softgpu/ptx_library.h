@@ -60,10 +60,12 @@ struct PtxProgram {
 extern "C" {
 /// Reads an image: PTX text, a fatbin, or the wrapper around one that nvcc puts into a program. `bytes` is 0 where the
 /// caller knows none: text then ends at a NUL. Of a fatbin's PTX the newest that a device of `capability` (90 for 9.0)
-/// runs is taken. Null where it cannot be read; `why` then says so in a sentence, within `whyBytes`. `abiVersion` is
-/// kPtxAbiVersion. The image may go afterwards. Thread-safe.
+/// runs is taken. Code that is made of it is kept in `cacheFolder`, and looked for there; null or empty: nowhere. Null
+/// where it cannot be read; `why` then says so in a sentence, within `whyBytes`. `abiVersion` is kPtxAbiVersion. The
+/// image may go afterwards. Thread-safe.
 const tutti::softgpu::PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image, std::size_t bytes,
-                                                 std::uint32_t capability, char* why, std::size_t whyBytes);
+                                                 std::uint32_t capability, const char* cacheFolder, char* why,
+                                                 std::size_t whyBytes);
 /// The code of function `index`, made at the first call; it lives as long as the program. Null where it holds something
 /// that is not translated: `why` names the instruction and its line. Thread-safe.
 const tutti::simt::HostKernel* softgpuPtxKernel(const tutti::softgpu::PtxProgram* program, std::uint32_t index,

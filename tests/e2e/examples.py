@@ -32,18 +32,6 @@ def training_ends_with_the_weights_of_one_process():
     check("equal within 1e-5" in said and "epoch  3" in said, said)
 
 
-def training_with_kernels_of_its_own_ends_with_the_weights_of_the_host():
-    program = EXAMPLES / "05_own_kernels"
-    translator = BUILD / "src/softgpu/libsoftgpu-ptx.so"
-    if not program.exists() or not translator.exists():
-        print("skipped: 05_own_kernels needs nvcc, and LLVM for the software GPU to run it")
-        return
-    said = run(4, program, 4, 100)
-    check("4 devices: weights differ by at most" in said, said)
-    losses = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("loss")]
-    check(len(losses) == 2 and losses[1] < 0.9 * losses[0], said)
-
-
 if __name__ == "__main__":
-    main(training_with_kernels_of_its_own_ends_with_the_weights_of_the_host, one_process_sums_over_all_devices, threads_receive_every_broadcast,
+    main(one_process_sums_over_all_devices, threads_receive_every_broadcast,
          processes_meet_at_an_address_from_the_environment, training_ends_with_the_weights_of_one_process)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""The kernels that nvcc makes, with their inline assembly, run on the software GPU and give the right results."""
-import os
+"""What nvcc makes runs on the software GPU and gives the right results: the library's kernels, with their inline
+assembly, and a program's own."""
 import sys
 import tempfile
 
-from support import BUILD, SKIP, check, main, run, run_for_code
+from support import BUILD, SKIP, Process, check, free_port, main, run, run_for_code
 
 CONFORMANCE = BUILD / "tests/e2e/conformance"
 PERF = BUILD / "bench/all_reduce_perf"
 PROTOCOLS = ("LL", "LL128", "Simple")
-# Translated code is kept for the next program, and for the next run of this test where the machine keeps /tmp.
-CACHE = tempfile.mkdtemp(prefix="tutti-gpu-kernels-")
+# Each program finds what those before it have translated.
+FOLDER = tempfile.TemporaryDirectory(prefix="tutti-gpu-kernels-")
+CACHE = FOLDER.name
 
 
 def ptx(devices, *command, **env):
@@ -32,6 +33,27 @@ def what_is_chosen_for_each_collective():
     conforms(2, "--types", "float")
 
 
+def over_shared_memory_and_tcp():
+    for disabled in ({"NCCL_P2P_DISABLE": 1}, {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}):
+        conforms(2, "--types", "float", **disabled)
+        # Long enough for what kernels for the host do past their slots.
+        said = ptx(2, PERF, "-g", 2, "-b", "1M", "-e", "4M", "-f", 4, "-n", 2, "-w", 1, "-c", 1, **disabled)
+        check("Out of bounds values : 0 OK" in said, said)
+
+
+def kernels_of_both_forms_do_not_meet():
+    address = f"127.0.0.1:{free_port()}"
+    ranks = [Process(2, [BUILD / "tests/e2e/hello"], RANK=r, SIZE=2, NCCL_COMM_ID=address, NCCL_DEBUG="WARN",
+                     SOFTGPU_PTX_CACHE=CACHE, **({"SOFTGPU_KERNELS": "PTX"} if r == 1 else {})) for r in (0, 1)]
+    try:
+        for process in ranks:
+            check(process.wait(60) != 0, process.output())
+            check("Mismatched SOFTGPU_KERNELS" in process.output(), process.output())
+    finally:
+        for process in ranks:
+            process.close()
+
+
 def halves_and_small_floats():
     conforms(2, "--only", "all_reduce", "--types", "half,bfloat16,f8e4m3", NCCL_ALGO="Ring", NCCL_PROTO="Simple")
 
@@ -42,6 +64,13 @@ def threads_in_any_order():
             said = ptx(3, PERF, "-g", 3, "-b", 64, "-e", "16K", "-f", 16, "-n", 2, "-w", 1, "-c", 1, NCCL_ALGO="Ring",
                        NCCL_PROTO=protocol, SOFTGPU_SCHEDULE=f"random:{seed}")
             check("Out of bounds values : 0 OK" in said, f"seed {seed}, {protocol}:\n{said}")
+
+
+def training_with_kernels_of_its_own_ends_with_the_weights_of_the_host():
+    said = run(4, BUILD / "examples/05_own_kernels", 4, 100, SOFTGPU_PTX_CACHE=CACHE)
+    check("4 devices: weights differ by at most" in said, said)
+    losses = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("loss")]
+    check(len(losses) == 2 and losses[1] < 0.9 * losses[0], said)
 
 
 def kernels_for_the_host_are_not_needed():
@@ -57,10 +86,6 @@ if __name__ == "__main__":
     if code != 0 and ("without GPU kernels" in words or "machine code only" in words):
         print("skipped: this build has no GPU kernels with PTX")
         sys.exit(SKIP)
-    try:
-        main(every_protocol_of_ring_and_tree, what_is_chosen_for_each_collective, halves_and_small_floats,
-             threads_in_any_order, kernels_for_the_host_are_not_needed)
-    finally:
-        for name in os.listdir(CACHE):
-            os.remove(os.path.join(CACHE, name))
-        os.rmdir(CACHE)
+    main(every_protocol_of_ring_and_tree, what_is_chosen_for_each_collective, over_shared_memory_and_tcp,
+         kernels_of_both_forms_do_not_meet, halves_and_small_floats, threads_in_any_order,
+         kernels_for_the_host_are_not_needed, training_with_kernels_of_its_own_ends_with_the_weights_of_the_host)

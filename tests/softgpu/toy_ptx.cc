@@ -143,7 +143,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) const PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image,
                                                                         std::size_t bytes, std::uint32_t capability,
-                                                                        char* why, std::size_t whyBytes) {
+                                                                        const char*, char* why, std::size_t whyBytes) {
   if (abiVersion != kPtxAbiVersion || capability < 50) return nullptr;
   const auto* wrapper = static_cast<const ToyWrapper*>(image);
   constexpr std::uint32_t kMagic = ToyWrapper().magic;

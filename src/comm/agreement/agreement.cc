@@ -28,6 +28,8 @@ bool followsFromNetwork(AgreedSetting setting) {
 
 const char* nameOf(AgreedSetting setting) {
   switch (setting) {
+    case AgreedSetting::Kernels:
+      return "SOFTGPU_KERNELS";
     case AgreedSetting::LaunchShape:
       return "TUTTI_LAUNCH_SHAPE";
     case AgreedSetting::BuffSize:
@@ -77,6 +79,7 @@ const char* nameOf(AgreedSetting setting) {
 }
 
 std::string textOf(AgreedSetting setting, std::uint32_t value) {
+  if (setting == AgreedSetting::Kernels) return value == 0 ? "HOST" : "PTX";
   if (setting != AgreedSetting::LaunchShape) return std::to_string(value);
   return value == static_cast<std::uint32_t>(device::World::Gpu) ? "GPU" : "SOFTGPU";
 }

@@ -58,6 +58,7 @@ Proposal proposalFor(const device::Policy& policy, const std::array<device::Slot
     const auto graph = static_cast<std::size_t>(device::ConnKind::Graph);
     return slotBytes[graph][static_cast<std::size_t>(protocol)] * static_cast<std::uint32_t>(device::kSteps);
   };
+  set(AgreedSetting::Kernels, settings.kernels.fatbins ? 1 : 0);
   set(AgreedSetting::LaunchShape, static_cast<std::uint32_t>(policy.world));
   set(AgreedSetting::BuffSize, buffer(device::Protocol::Simple));
   set(AgreedSetting::LlBuffSize, buffer(device::Protocol::LL));

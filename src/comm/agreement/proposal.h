@@ -31,6 +31,7 @@ struct CommSettings;
 /// in this order: what others follow from comes first, so that a difference is blamed on its cause. What follows from
 /// the network counts only where that is the same.
 enum class AgreedSetting : std::uint8_t {
+  Kernels,
   LaunchShape,
   BuffSize,
   LlBuffSize,

@@ -105,11 +105,13 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.netName = params.misc.netName;
   runtime.p2p.disabled =
       params.transports.p2pDisable || params.transports.p2pLevel == "LOC" || params.transports.p2pLevel == "0";
-  runtime.p2p.directDisabled = params.transports.p2pDirectDisable;
-  runtime.shm.disabled = params.topology.shmDisable;
-  runtime.shm.directDisabled = params.transports.p2pDirectDisable;
-  runtime.hostId = params.sockets.hostId;
   runtime.kernels = {params.misc.kernelsPath, params.misc.softGpuKernels == "PTX"};
+  // Kernels of GPUs do not read past slots.
+  const bool direct = !params.transports.p2pDirectDisable && !runtime.kernels.fatbins;
+  runtime.p2p.directDisabled = !direct;
+  runtime.shm.disabled = params.topology.shmDisable;
+  runtime.shm.directDisabled = !direct;
+  runtime.hostId = params.sockets.hostId;
   // Unset means "automatic": the software GPU does better with smaller buffers.
   runtime.buffers.simple = static_cast<std::uint32_t>(params.tuning.buffSize.value_or(0));
   runtime.buffers.ll = sizeIfSet(params.tuning.llBuffSize);

@@ -81,8 +81,8 @@ std::shared_ptr<PtxCode> PtxCode::read(const void* image, std::size_t bytes, int
     return nullptr;
   }
   Reason why = {};
-  const PtxProgram* program =
-      library.load(kPtxAbiVersion, image, bytes, static_cast<std::uint32_t>(capability), why.data(), why.size());
+  const PtxProgram* program = library.load(kPtxAbiVersion, image, bytes, static_cast<std::uint32_t>(capability),
+                                           machine().settings.ptxCache.c_str(), why.data(), why.size());
   if (program == nullptr) {
     *failure = {isText(image) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NO_BINARY_FOR_GPU, why.data()};
     return nullptr;

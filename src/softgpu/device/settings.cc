@@ -139,6 +139,14 @@ void readNicReach(Settings& settings) {
   }
 }
 
+/// Empty where code is not to be kept, or there is no place that is the user's.
+std::string ptxCache() {
+  if (const char* given = std::getenv("SOFTGPU_PTX_CACHE")) return given;
+  if (const std::string caches = variable("XDG_CACHE_HOME"); !caches.empty()) return caches + "/tutti/ptx";
+  const std::string home = variable("HOME");
+  return home.empty() ? home : home + "/.cache/tutti/ptx";
+}
+
 }  // namespace
 
 Settings readSettings() {
@@ -152,6 +160,7 @@ Settings readSettings() {
   readVisible(settings);
   readNicReach(settings);
   settings.ptxLibrary = variable("SOFTGPU_PTX_LIBRARY");
+  settings.ptxCache = ptxCache();
   return settings;
 }
 

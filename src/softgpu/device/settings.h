@@ -29,6 +29,7 @@ struct Settings {
   std::optional<std::vector<int>> visible;  ///< CUDA_VISIBLE_DEVICES
   NicReach nicReach = NicReach::None;       ///< SOFTGPU_GDR: none, peer or dmabuf
   std::string ptxLibrary;                   ///< SOFTGPU_PTX_LIBRARY: a path, empty for the one beside libcuda.so.1
+  std::string ptxCache;                     ///< SOFTGPU_PTX_CACHE: a folder, empty for none
 };
 
 /// Reads the environment. Values it does not understand are named on stderr and ignored.

@@ -19,9 +19,6 @@
 namespace tutti::softgpu::ptx {
 namespace {
 
-/// Counts up whenever the same text becomes other code: what is on disk is of no use then.
-constexpr int kTranslation = 3;
-
 template <class T>
 T need(llvm::Expected<T> value) {
   if (!value) throw CodeError{"LLVM says: " + llvm::toString(value.takeError())};
@@ -88,19 +85,21 @@ struct Code::Jit {
   llvm::orc::JITTargetMachineBuilder builder = targetBuilder();
   std::unique_ptr<llvm::TargetMachine> target = need(builder.createTargetMachine());
   std::unique_ptr<llvm::orc::LLJIT> jit = need(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(builder).create());
+  CodeCache cache;
   int kernels = 0;
 };
 
-Code::Code(std::string key) : jit_(std::make_unique<Jit>()), key_(std::move(key)) {}
+Code::Code(std::string_view text, std::string cacheFolder)
+    : jit_(new Jit{.cache = CodeCache(std::move(cacheFolder))}), text_(text) {}
 
 Code::~Code() = default;
 
 KernelCode Code::compile(const Program& program, const VariableLayout& layout, const KernelReach& reach,
                          const Function& kernel) {
   llvm::TargetMachine& target = *jit_->target;
-  const std::string name = key_ + kernel.name + "\n" + std::to_string(kTranslation) + LLVM_VERSION_STRING +
-                           target.getTargetCPU().str() + target.getTargetFeatureString().str();
-  const CodeCache cache;
+  CodeCache& cache = jit_->cache;
+  const std::string name = std::string(text_) + "\n" + kernel.name + "\n" + LLVM_VERSION_STRING + "\n" +
+                           target.getTargetCPU().str() + "\n" + target.getTargetFeatureString().str();
   std::unique_ptr<llvm::MemoryBuffer> object = cache.find(name);
   if (object == nullptr) {
     object = compileKernel(target, program, layout, reach, kernel);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "device/simt/simt_host_abi.h"
 #include "softgpu/ptx/text/program.h"
@@ -25,8 +26,8 @@ struct KernelCode {
 /// The code of one program's kernels, which lives as long as this. One thread at a time.
 class Code {
  public:
-  /// `key` names the program's text, as long as any other has another key.
-  explicit Code(std::string key);
+  /// `text` is the program's, and must outlive this. What is compiled is kept in `cacheFolder`; empty: nowhere.
+  Code(std::string_view text, std::string cacheFolder);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
@@ -38,7 +39,7 @@ class Code {
  private:
   struct Jit;
   std::unique_ptr<Jit> jit_;
-  std::string key_;
+  std::string_view text_;
 };
 
 }  // namespace tutti::softgpu::ptx

@@ -8,18 +8,20 @@
 
 namespace tutti::softgpu::ptx {
 
-/// In SOFTGPU_PTX_CACHE, or else $XDG_CACHE_HOME/tutti/ptx, or else ~/.cache/tutti/ptx; nowhere if the setting is
-/// empty, there is no home, or a folder cannot be made. What cannot be read or written is as if it were not there.
+/// Files in a folder, which is made if need be; an empty name is no folder. What cannot be read or written is as if it
+/// were not there. Any number of processes.
 class CodeCache {
  public:
-  CodeCache();
-  /// `name` is any text that says what the code was made from.
+  explicit CodeCache(std::string folder);
+  /// `name` is any text that says what the code was made from. What made it, this library's own build, counts as well.
   std::unique_ptr<llvm::MemoryBuffer> find(const std::string& name) const;
-  void keep(const std::string& name, const llvm::MemoryBuffer& object) const;
+  /// Also removes, once in the life of this object, what nobody found for a month.
+  void keep(const std::string& name, const llvm::MemoryBuffer& object);
 
  private:
   std::string fileOf(const std::string& name) const;
   std::string folder_;
+  bool swept_ = false;
 };
 
 }  // namespace tutti::softgpu::ptx

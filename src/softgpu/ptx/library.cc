@@ -34,6 +34,7 @@ struct Loaded : PtxProgram {
   std::vector<PtxFunction> functionTable;
   std::unique_ptr<Code> code;
   std::string text;
+  std::string cacheFolder;
   std::mutex mutex;
 };
 
@@ -53,10 +54,11 @@ PtxFunction describe(const LoadedKernel& kernel) {
   return described;
 }
 
-std::unique_ptr<Loaded> load(std::string text) {
+std::unique_ptr<Loaded> load(std::string text, std::string cacheFolder) {
   auto loaded = std::make_unique<Loaded>();
   loaded->program = parseProgram(text);
   loaded->text = std::move(text);
+  loaded->cacheFolder = std::move(cacheFolder);
   loaded->layout = layOut(loaded->program);
   for (const std::string& name : loaded->program.entries) {
     const Function& function = *loaded->program.functions.at(name);
@@ -78,7 +80,7 @@ std::unique_ptr<Loaded> load(std::string text) {
 }
 
 void compile(Loaded& program, LoadedKernel& kernel) {
-  if (program.code == nullptr) program.code = std::make_unique<Code>(program.text);
+  if (program.code == nullptr) program.code = std::make_unique<Code>(program.text, program.cacheFolder);
   const KernelCode code = program.code->compile(program.program, program.layout, kernel.reach, *kernel.function);
   const PtxFunction described = describe(kernel);
   kernel.code = {described.name,       code.thread, described.paramBytes, described.staticSharedBytes,
@@ -113,15 +115,17 @@ extern "C" {
 
 __attribute__((visibility("default"))) const PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image,
                                                                         std::size_t bytes, std::uint32_t capability,
-                                                                        char* why, std::size_t whyBytes) {
+                                                                        const char* cacheFolder, char* why,
+                                                                        std::size_t whyBytes) {
   if (abiVersion != kPtxAbiVersion) {
     ptx::say("libsoftgpu-ptx.so has ABI version " + std::to_string(kPtxAbiVersion) + ", libcuda.so.1 has " +
                  std::to_string(abiVersion) + ": take both from one build",
              why, whyBytes);
     return nullptr;
   }
-  return ptx::guarded<const PtxProgram*>(why, whyBytes, "",
-                                         [&] { return ptx::load(ptx::ptxOf(image, bytes, capability)).release(); });
+  return ptx::guarded<const PtxProgram*>(why, whyBytes, "", [&] {
+    return ptx::load(ptx::ptxOf(image, bytes, capability), cacheFolder == nullptr ? "" : cacheFolder).release();
+  });
 }
 
 __attribute__((visibility("default"))) const simt::HostKernel* softgpuPtxKernel(const PtxProgram* given,

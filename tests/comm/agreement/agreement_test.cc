@@ -126,6 +126,18 @@ TEST(Agreement, DifferentThresholdsAreRefusedByName) {
   }
 }
 
+TEST(Agreement, KernelsOfDifferentFormsAreBlamedAndNotWhatFollowsFromThem) {
+  constexpr const char* kBlame =
+      "Mismatched SOFTGPU_KERNELS : rank 0 (host node, pid 100) has HOST, rank 1 (host node, pid 101) has PTX";
+  test::allowLog(kBlame);
+  Params translated;
+  translated.misc.softGpuKernels = "PTX";
+  for (const auto& result : agreeAll(plainPeers(2), {proposalOf(Params{}), proposalOf(translated)})) {
+    EXPECT_EQ(result.status().code(), ncclInvalidUsage);
+  }
+  EXPECT_NE(test::capturedText().find(kBlame), std::string::npos) << test::capturedText();
+}
+
 TEST(Agreement, DifferentNodeThresholdsOfCollNetAreRefusedWithBothValues) {
   constexpr const char* kBlame =
       "Mismatched NCCL_COLLNET_NODE_THRESHOLD : rank 0 (host node, pid 100) has 2, rank 1 (host node, pid 101) has 3";

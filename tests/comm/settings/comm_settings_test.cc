@@ -67,6 +67,16 @@ TEST(CommSettings, EveryPlainSettingReachesItsField) {
   EXPECT_EQ(settings.kernels.hostFile, "/kernels.so");
 }
 
+TEST(CommSettings, TranslatedKernelsDoNotReadPastSlots) {
+  Params params;
+  EXPECT_FALSE(commSettingsFrom(params).p2p.directDisabled);
+  params.misc.softGpuKernels = std::string("PTX");
+  const CommSettings settings = commSettingsFrom(params);
+  EXPECT_TRUE(settings.kernels.fatbins);
+  EXPECT_TRUE(settings.p2p.directDisabled);
+  EXPECT_TRUE(settings.shm.directDisabled);
+}
+
 TEST(CommSettings, OnlyTheShortestPathsForbidPeerAccess) {
   const auto disabled = [](const char* level, bool off = false) {
     Params params;

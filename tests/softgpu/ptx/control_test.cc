@@ -78,6 +78,24 @@ DONE:
   for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(lanes[i].r, i < 12 ? expected[i % 4] : 99u) << i;
 }
 
+TEST(PtxControl, WhoPollsByATableOfLabelsLetsOthersRun) {
+  const auto lanes = runLanes(R"(
+TABLE: .branchtargets AGAIN, SEEN;
+setp.ne.u32 %p, %index, 0;
+@%p bra SETS;
+st.volatile.shared.u32 [flag], 0;
+AGAIN:
+ld.volatile.shared.u32 %t0, [flag];
+brx.idx %t0, TABLE;
+SETS:
+st.volatile.shared.u32 [flag], 1;
+SEEN:
+mov.u32 %r, 1;
+)",
+                              2, ".shared .align 4 .u32 flag;\n");
+  EXPECT_EQ(lanes, (std::vector<Lane>{{1, 0}, {1, 0}}));
+}
+
 TEST(PtxControl, InnerScopesHideOuterNames) {
   const auto lanes = runLanes(R"(
 .reg .u32 %x;

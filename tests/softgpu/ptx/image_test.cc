@@ -1,4 +1,4 @@
-// Images: text, fatbins and their wrappers; what cannot be read or translated is told with its place.
+// Images of text; what cannot be read or translated is told with its place.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -41,6 +41,7 @@ TEST(PtxImage, WhatIsNotTranslatedIsNamedWithItsKernelAndLine) {
                 " {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%l]; }",
                 "wmma");
   expectRefused("//", "{ .reg .b32 %r; frobnicate.u32 %r, 1; }", "frobnicate");
+  expectRefused("//", "{ .reg .b32 %r; add.u32 %r, 1; }", "2 operands");
 }
 
 TEST(PtxImage, WordsOfAnInstructionThatAreNotKnownAreRefused) {
@@ -71,7 +72,7 @@ TEST(PtxImage, WhatAKernelCallsIsTranslatedWithIt) {
 TEST(PtxImage, AReasonIsCutToTheSpaceThereIs) {
   const std::string text = withCode("{ .reg .b32 %r; frobnicate.u32 %r, 1; }");
   char why[512] = "";
-  const PtxProgram* const program = softgpuPtxLoad(kPtxAbiVersion, text.c_str(), 0, 90, why, sizeof(why));
+  const PtxProgram* const program = softgpuPtxLoad(kPtxAbiVersion, text.c_str(), 0, 90, nullptr, why, sizeof(why));
   ASSERT_NE(program, nullptr) << why;
   std::memset(why, 'x', sizeof(why));
   EXPECT_EQ(softgpuPtxKernel(program, 0, why, 10), nullptr);
@@ -121,7 +122,7 @@ TEST(PtxImage, GarbageIsRefusedWithAReason) {
 TEST(PtxImage, AnotherVersionOfTheContractIsRefused) {
   const std::string text = moduleHead();
   char why[512] = "";
-  EXPECT_EQ(softgpuPtxLoad(kPtxAbiVersion + 1, text.c_str(), 0, 90, why, sizeof(why)), nullptr);
+  EXPECT_EQ(softgpuPtxLoad(kPtxAbiVersion + 1, text.c_str(), 0, 90, nullptr, why, sizeof(why)), nullptr);
   EXPECT_STRNE(why, "");
 }
 
@@ -162,107 +163,6 @@ TEST(PtxImage, CommentsAndDebugDirectivesSayNothing) {
   ASSERT_NE(program.get(), nullptr) << program.why();
   EXPECT_EQ(program.get()->variableCount, 0u);
   EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{6});
-}
-
-/// A fatbin as `fatbinary` writes it, with entries that are not compressed.
-class Fatbin {
- public:
-  static constexpr std::uint16_t kPtx = 1, kElf = 2;
-
-  void add(std::uint16_t kind, std::uint32_t architecture, const std::string& payload) {
-    std::string padded = payload + '\0';
-    padded.resize((padded.size() + 7) / 8 * 8);
-    put<std::uint16_t>({kind, 0x0101});
-    put<std::uint32_t>({64});
-    put<std::uint64_t>({padded.size()});
-    put<std::uint32_t>({0, 0});
-    put<std::uint16_t>({3, 8});
-    put<std::uint32_t>({architecture, 0, 0});
-    put<std::uint64_t>({0x11, 0, 0});
-    entries_ += padded;
-  }
-  std::string bytes() const {
-    std::string head(16, '\0');
-    const std::uint32_t magic = 0xba55ed50;
-    const std::uint16_t version = 1, size = 16;
-    const std::uint64_t rest = entries_.size();
-    std::memcpy(head.data(), &magic, 4);
-    std::memcpy(head.data() + 4, &version, 2);
-    std::memcpy(head.data() + 6, &size, 2);
-    std::memcpy(head.data() + 8, &rest, 8);
-    return head + entries_;
-  }
-
- private:
-  template <typename T>
-  void put(std::initializer_list<T> values) {
-    for (const T value : values) entries_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  std::string entries_;
-};
-
-std::string numbered(int number, const std::string& target) {
-  return ".version 8.3\n.target " + target + "\n.address_size 64\n" +
-         kernelText("stores", "st.global.u64 [%out], " + std::to_string(number) + ";");
-}
-
-TEST(PtxImage, OfAFatbinTheNewestThatTheDeviceRunsIsTaken) {
-  Fatbin fatbin;
-  fatbin.add(Fatbin::kElf, 90,
-             "\x7f"
-             "ELF and no more");
-  fatbin.add(Fatbin::kPtx, 70, numbered(70, "sm_70"));
-  fatbin.add(Fatbin::kPtx, 90, numbered(90, "sm_90"));
-  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
-  fatbin.add(Fatbin::kPtx, 120, numbered(120, "sm_120"));
-  const std::string bytes = fatbin.bytes();
-  Program program(bytes.data(), bytes.size());
-  ASSERT_NE(program.get(), nullptr) << program.why();
-  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{90});
-  Program ofUnknownSize(bytes.data());
-  ASSERT_NE(ofUnknownSize.get(), nullptr) << ofUnknownSize.why();
-  EXPECT_EQ(ofUnknownSize.run("stores", {}, {}, 1), std::vector<std::uint64_t>{90});
-}
-
-TEST(PtxImage, TheWrapperOfAProgramLeadsToItsFatbin) {
-  Fatbin fatbin;
-  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
-  const std::string bytes = fatbin.bytes();
-  const struct {
-    std::uint32_t magic = 0x466243b1, version = 1;
-    const void* fatbin;
-    const void* unused = nullptr;
-  } wrapper{.fatbin = bytes.data()};
-  Program program(&wrapper);
-  ASSERT_NE(program.get(), nullptr) << program.why();
-  EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{80});
-}
-
-TEST(PtxImage, AFatbinWithoutPtxThatTheDeviceRunsIsRefused) {
-  Fatbin machineCode, tooNew, empty;
-  machineCode.add(Fatbin::kElf, 90,
-                  "\x7f"
-                  "ELF and no more");
-  tooNew.add(Fatbin::kPtx, 120, numbered(120, "sm_120"));
-  for (const Fatbin& fatbin : {machineCode, tooNew, empty}) {
-    const std::string bytes = fatbin.bytes();
-    const Program program(bytes.data(), bytes.size());
-    EXPECT_EQ(program.get(), nullptr);
-    EXPECT_TRUE(names(program.why(), "PTX")) << program.why();
-  }
-}
-
-TEST(PtxImage, AFatbinThatIsCutShortIsRefused) {
-  Fatbin fatbin;
-  fatbin.add(Fatbin::kPtx, 80, numbered(80, "sm_80"));
-  const std::string bytes = fatbin.bytes();
-  for (const std::size_t size :
-       {std::size_t{4}, std::size_t{16}, std::size_t{40}, std::size_t{100}, bytes.size() / 2}) {
-    const std::string cut = bytes.substr(0, size);
-    const Program program(cut.data(), cut.size());
-    EXPECT_EQ(program.get(), nullptr) << size;
-    EXPECT_FALSE(program.why().empty()) << size;
-  }
 }
 
 }  // namespace

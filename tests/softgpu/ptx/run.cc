@@ -27,21 +27,15 @@ void keep(const char* text) {
   std::ofstream(std::string(folder) + "/" + name + ".ptx") << text;
 }
 
-/// Code that an earlier translator left in the cache would be judged instead of today's.
-void leaveCacheOut() {
-  ::setenv("SOFTGPU_PTX_CACHE", "", 0);
-}
-
 std::uint32_t product(const std::uint32_t (&size)[3]) {
   return size[0] * size[1] * size[2];
 }
 
 }  // namespace
 
-Program::Program(const void* image, std::size_t bytes) {
-  leaveCacheOut();
+Program::Program(const void* image, std::size_t bytes, const char* cacheFolder) {
   char why[512] = "";
-  program_ = softgpuPtxLoad(kPtxAbiVersion, image, bytes, kCapability, why, sizeof(why));
+  program_ = softgpuPtxLoad(kPtxAbiVersion, image, bytes, kCapability, cacheFolder, why, sizeof(why));
   why_ = why;
 }
 

@@ -64,8 +64,8 @@ struct Shape {
 class Program {
  public:
   /// `bytes` 0: of text, as the contract has it. With SOFTGPU_PTX_KEEP=FOLDER every text that is valid is written
-  /// there, for ptxas to judge. No cache of code is used unless SOFTGPU_PTX_CACHE names one.
-  explicit Program(const void* image, std::size_t bytes = 0);
+  /// there, for ptxas to judge.
+  explicit Program(const void* image, std::size_t bytes = 0, const char* cacheFolder = nullptr);
   /// The text of a module without the lines at its head that all of them have.
   static Program of(const std::string& body);
   ~Program();

@@ -28,7 +28,7 @@ bool messagesInPlace(const ncclComm& comm) {
 
 bool letsPastSlots(const ncclComm& comm) {
   // Kernels of GPUs do not.
-  return (comm.settings->registersBuffers || comm.settings->registersGraphs) &&
+  return (comm.settings->registersBuffers || comm.settings->registersGraphs) && !comm.settings->kernels.fatbins &&
          comm.parts.device->device->driver().softgpuMemoryWindow != nullptr;
 }
 

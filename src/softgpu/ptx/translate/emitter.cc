@@ -1,6 +1,7 @@
 #include "softgpu/ptx/translate/emitter.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "softgpu/ptx/translate/handlers.h"
@@ -141,7 +142,7 @@ void Emitter::instruction(const Instruction& instruction) {
   }
   // Code behind a branch that nobody jumps to.
   if (ir_.GetInsertBlock()->getTerminator() != nullptr) ir_.SetInsertPoint(newBlock("dead"));
-  if (instruction.predicate.empty()) return handler(*this, instruction);
+  if (instruction.predicate.empty()) return translated(handler, instruction);
   Operand operand;
   operand.value = NameOperand{instruction.predicate, "", 0};
   operand.negated = instruction.predicateNegated;
@@ -149,9 +150,17 @@ void Emitter::instruction(const Instruction& instruction) {
   llvm::BasicBlock* after = newBlock("after");
   ir_.CreateCondBr(predicate(operand), does, after);
   ir_.SetInsertPoint(does);
-  handler(*this, instruction);
+  translated(handler, instruction);
   if (ir_.GetInsertBlock()->getTerminator() == nullptr) ir_.CreateBr(after);
   ir_.SetInsertPoint(after);
+}
+
+void Emitter::translated(void (*handler)(Emitter&, const Instruction&), const Instruction& instruction) {
+  try {
+    handler(*this, instruction);
+  } catch (const std::out_of_range&) {
+    refuse("it with " + std::to_string(instruction.operands.size()) + " operands");
+  }
 }
 
 void Emitter::refuse(const std::string& what) const {
@@ -186,21 +195,13 @@ void Emitter::afterCall(Value* ended) {
   ir_.SetInsertPoint(goesOn);
 }
 
-void Emitter::branch(const std::string& name, std::size_t statement) {
-  llvm::BasicBlock* target = label(name);
-  const auto pause = pauses_.find(statement);
-  if (pause == pauses_.end() || pause->second == Pause::Never) {
-    ir_.CreateBr(target);
-    return;
-  }
+void Emitter::pauseBeforeBranch() {
+  const auto pause = pauses_.find(at_);
+  if (pause == pauses_.end() || pause->second == Pause::Never) return;
   const auto callPause = [&](bool again) {
     callOps(offsetof(simt::HostOps, pause), ir_.getVoidTy(), {frame_.self, ir_.getInt1(again)});
   };
-  if (pause->second == Pause::Always) {
-    callPause(true);
-    ir_.CreateBr(target);
-    return;
-  }
+  if (pause->second == Pause::Always) return callPause(true);
   if (pollCount_ == nullptr) {
     pollCount_ = entry_.CreateAlloca(entry_.getInt32Ty());
     entry_.CreateStore(entry_.getInt32(0), pollCount_);
@@ -208,10 +209,12 @@ void Emitter::branch(const std::string& name, std::size_t statement) {
   Value* count = ir_.CreateAdd(ir_.CreateLoad(ir_.getInt32Ty(), pollCount_), ir_.getInt32(1));
   ir_.CreateStore(count, pollCount_);
   llvm::BasicBlock* pauses = newBlock("pauses");
-  ir_.CreateCondBr(ir_.CreateICmpEQ(ir_.CreateURem(count, ir_.getInt32(kSeldom)), ir_.getInt32(0)), pauses, target);
+  llvm::BasicBlock* after = newBlock("after");
+  ir_.CreateCondBr(ir_.CreateICmpEQ(ir_.CreateURem(count, ir_.getInt32(kSeldom)), ir_.getInt32(0)), pauses, after);
   ir_.SetInsertPoint(pauses);
   callPause(false);
-  ir_.CreateBr(target);
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
 }
 
 const BranchTable* Emitter::branchTable(const std::string& name) const {

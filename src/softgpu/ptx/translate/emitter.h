@@ -85,13 +85,13 @@ class Emitter {
   void endThread();
   /// Behind the call of a function: whether the thread has ended in there.
   void afterCall(Value* ended);
-  void branch(const std::string& label, std::size_t statement);
+  /// Lets others run where the branch that is translated leads back, and the loop may be polling.
+  void pauseBeforeBranch();
   llvm::BasicBlock* label(const std::string& name);
   /// Of labels or of functions; null: there is none of this name.
   const BranchTable* branchTable(const std::string& name) const;
   const Prototype* prototype(const std::string& name) const;
   const Instruction& current() const { return *current_; }
-  std::size_t statement() const { return at_; }
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
@@ -109,6 +109,7 @@ class Emitter {
   void giveResults();
   void statement(const Statement& statement);
   void instruction(const Instruction& instruction);
+  void translated(void (*handler)(Emitter&, const Instruction&), const Instruction& instruction);
   const Symbol* symbol(std::string_view name) const;
   /// What a name stands for as a value: a register's content, or an address; null: nothing is called so.
   Value* named(const NameOperand& name, unsigned bits);

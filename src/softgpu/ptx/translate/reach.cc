@@ -57,10 +57,7 @@ bool looksAnywhere(const Function& function, const NameCounts& counts) {
 bool meetsOthers(const Instruction& i) {
   static constexpr std::array<std::string_view, 11> kMeetings = {
       "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "trap", "nanosleep", "mbarrier", "cp"};
-  // Accesses to a line that the lanes of a warp make as one.
-  const bool strong = i.has("volatile") || i.has("relaxed") || i.has("acquire") || i.has("release") || i.has("mmio");
-  if ((i.opcode == "ld" || i.opcode == "st") && strong && (i.has("v2") || i.has("v4"))) return true;
-  return oneOf(i.opcode, kMeetings) && !(i.opcode == "cp" && i.has("async") && !i.has("wait"));
+  return accessesLine(i) || oneOf(i.opcode, kMeetings) && !(i.opcode == "cp" && i.has("async") && !i.has("wait"));
 }
 
 bool changesMemory(const Instruction& i) {
@@ -100,6 +97,28 @@ Pause pauseOf(const Function& function, std::size_t begin, std::size_t end, cons
 
 const Instruction* instructionAt(const Statement& statement) {
   return std::get_if<Instruction>(&statement);
+}
+
+using Tables = std::map<std::string, const BranchTable*>;
+
+Tables tablesOf(const Function& function) {
+  Tables tables;
+  for (const Statement& statement : function.body) {
+    if (const auto* table = std::get_if<BranchTable>(&statement)) tables[table->name] = table;
+  }
+  return tables;
+}
+
+/// The labels that a branch may go to; none if it is no branch.
+std::vector<std::string> targetsOf(const Instruction& branch, const Tables& tables) {
+  if (branch.opcode == "bra" && !branch.operands.empty()) {
+    const NameOperand* label = branch.operands[0].name();
+    return label == nullptr ? std::vector<std::string>() : std::vector<std::string>{label->name};
+  }
+  if (branch.opcode != "brx" || branch.operands.size() < 2) return {};
+  const NameOperand* name = branch.operands[1].name();
+  const auto table = name == nullptr ? tables.end() : tables.find(name->name);
+  return table == tables.end() ? std::vector<std::string>() : table->second->targets;
 }
 
 class Reacher {
@@ -213,6 +232,13 @@ class Reacher {
 
 }  // namespace
 
+bool accessesLine(const Instruction& i) {
+  if (i.opcode != "ld" && i.opcode != "st") return false;
+  const bool strong = i.has("volatile") || i.has("relaxed") || i.has("acquire") || i.has("release") || i.has("mmio");
+  const unsigned elements = i.has("v8") ? 8 : i.has("v4") ? 4 : i.has("v2") ? 2 : 1;
+  return strong && elements * i.type(i.types() - 1).bits > 64;
+}
+
 bool isBuiltIn(std::string_view function) {
   static constexpr std::array<std::string_view, 4> kBuiltIn = {"vprintf", "malloc", "free", "__assertfail"};
   return oneOf(function, kBuiltIn);
@@ -220,15 +246,18 @@ bool isBuiltIn(std::string_view function) {
 
 std::map<std::size_t, Pause> pausesOf(const Function& function, bool callsLook) {
   const auto labels = labelsOf(function);
+  const auto tables = tablesOf(function);
   Sight sight{countNames(function), false, callsLook};
   sight.anywhere = looksAnywhere(function, sight.counts);
   std::map<std::size_t, Pause> pauses;
   for (std::size_t i = 0; i < function.body.size(); ++i) {
     const Instruction* branch = instructionAt(function.body[i]);
-    if (branch == nullptr || branch->opcode != "bra") continue;
-    const NameOperand* target = branch->operands.empty() ? nullptr : branch->operands[0].name();
-    const auto label = target == nullptr ? labels.end() : labels.find(target->name);
-    if (label != labels.end() && label->second < i) pauses[i] = pauseOf(function, label->second, i, sight);
+    if (branch == nullptr) continue;
+    std::size_t earliest = i;
+    for (const std::string& target : targetsOf(*branch, tables)) {
+      if (const auto label = labels.find(target); label != labels.end()) earliest = std::min(earliest, label->second);
+    }
+    if (earliest < i) pauses[i] = pauseOf(function, earliest, i, sight);
   }
   return pauses;
 }

@@ -34,6 +34,10 @@ KernelReach reachOf(const Program& program, const VariableLayout& layout, const 
 /// may read what other threads write.
 std::map<std::size_t, Pause> pausesOf(const Function& function, bool callsLook);
 
+/// Whether an access is to more than 8 bytes that others may read or write meanwhile: the lanes of a warp make theirs
+/// together, as one access to a line.
+bool accessesLine(const Instruction& instruction);
+
 /// Functions that code may call without defining them: malloc, free, vprintf, __assertfail.
 bool isBuiltIn(std::string_view function);
 

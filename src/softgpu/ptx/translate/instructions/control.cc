@@ -7,7 +7,8 @@ namespace {
 void branchTo(Emitter& e, const Instruction& i) {
   const NameOperand* label = i.operands.at(0).name();
   if (label == nullptr) e.refuse("a branch to what is no label");
-  e.branch(label->name, e.statement());
+  e.pauseBeforeBranch();
+  e.ir().CreateBr(e.label(label->name));
 }
 
 /// brx.idx: by a table of labels; beyond it a GPU does anything, here the thread or function ends.
@@ -17,6 +18,7 @@ void branchByIndex(Emitter& e, const Instruction& i) {
   const BranchTable* table = e.branchTable(name->name);
   if (table == nullptr) e.refuse("a branch by '" + name->name + "', which is not there,");
   Value* index = e.bits(i.operands.at(0), 32);
+  e.pauseBeforeBranch();
   llvm::BasicBlock* beyond = e.newBlock("beyond");
   llvm::SwitchInst* jump = e.ir().CreateSwitch(index, beyond, static_cast<unsigned>(table->targets.size()));
   for (unsigned n = 0; n < table->targets.size(); ++n) jump->addCase(e.ir().getInt32(n), e.label(table->targets[n]));

@@ -47,14 +47,14 @@ llvm::Type* wordType(Emitter& e, const Access& access) {
 }
 
 /// A GPU's warp accesses a line as one, on which protocols with flags in lines rely (LL128).
-void goTogether(Emitter& e, const Access& access, bool load) {
-  if (access.bits() <= 64) return;
+void goTogether(Emitter& e, bool load) {
+  if (!accessesLine(e.current())) return;
   e.callOps(offsetof(simt::HostOps, together), e.ir().getVoidTy(), {e.frame().self, e.ir().getInt1(load)});
 }
 
 Value* strongLoad(Emitter& e, const Access& access) {
   auto& ir = e.ir();
-  goTogether(e, access, true);
+  goTogether(e, true);
   llvm::Type* type = wordType(e, access);
   llvm::LoadInst* load = ir.CreateAlignedLoad(type, access.address, llvm::Align(access.bits() / 8), true);
   if (access.bits() <= 64) {
@@ -67,7 +67,7 @@ Value* strongLoad(Emitter& e, const Access& access) {
 
 void strongStore(Emitter& e, const Access& access, Value* bits) {
   auto& ir = e.ir();
-  goTogether(e, access, false);
+  goTogether(e, false);
   if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
   Value* word = ir.CreateBitCast(bits, wordType(e, access));
   llvm::StoreInst* store = ir.CreateAlignedStore(word, access.address, llvm::Align(access.bits() / 8), true);
