@@ -14,10 +14,12 @@
 
 namespace tutti::softgpu {
 
+// Each source's own: sources of both kinds are linked together, and a linker keeps only one of several inline
+// functions.
 #ifdef SOFTGPU_PER_THREAD_DEFAULT_STREAM
-inline constexpr bool kPerThreadDefaultStream = true;
+constexpr bool kPerThreadDefaultStream = true;
 #else
-inline constexpr bool kPerThreadDefaultStream = false;
+constexpr bool kPerThreadDefaultStream = false;
 #endif
 
 /// The runtime's number for a driver result. The two enumerations agree but for the codes that one of them lacks.
@@ -70,8 +72,8 @@ inline CUdeviceptr toDevice(const void* pointer) {
 }
 
 /// The driver's stream for a runtime stream: handle 0 means the legacy or the per-thread default stream, as the
-/// application was compiled; 1 and 2 name them and pass through.
-inline CUstream toDriver(cudaStream_t stream) {
+/// application was compiled; 1 and 2 name them and pass through. Each source's own, like kPerThreadDefaultStream.
+static inline CUstream toDriver(cudaStream_t stream) {
   if (stream != nullptr) return stream;
   return kPerThreadDefaultStream ? CU_STREAM_PER_THREAD : nullptr;
 }
