@@ -41,9 +41,8 @@ inline Value* packed(Emitter& e, const std::vector<Value*>& elements, Type type)
 /// operands[0] becomes make(numbers of the other operands, type of one element), element by element.
 template <class Make>
 void elementwise(Emitter& e, const Instruction& i, Type type, std::size_t sources, const Make& make) {
-  if (i.operands.size() < sources + 1) e.refuse("this number of operands");
   std::vector<std::vector<Value*>> operands;
-  for (std::size_t s = 0; s < sources; ++s) operands.push_back(elementsOf(e, i.operands[s + 1], type));
+  for (std::size_t s = 0; s < sources; ++s) operands.push_back(elementsOf(e, i.operands.at(s + 1), type));
   std::vector<Value*> results;
   for (std::size_t n = 0; n < type.packed; ++n) {
     std::vector<Value*> given;
