@@ -90,7 +90,7 @@ struct Code::Jit {
 };
 
 Code::Code(std::string_view text, std::string cacheFolder)
-    : jit_(new Jit{.cache = CodeCache(std::move(cacheFolder))}), text_(text) {}
+    : jit_(new Jit{.cache = CodeCache(std::move(cacheFolder))}), textSum_(sha256(text)) {}
 
 Code::~Code() = default;
 
@@ -98,7 +98,7 @@ KernelCode Code::compile(const Program& program, const VariableLayout& layout, c
                          const Function& kernel) {
   llvm::TargetMachine& target = *jit_->target;
   CodeCache& cache = jit_->cache;
-  const std::string name = std::string(text_) + "\n" + kernel.name + "\n" + LLVM_VERSION_STRING + "\n" +
+  const std::string name = textSum_ + "\n" + kernel.name + "\n" + LLVM_VERSION_STRING + "\n" +
                            target.getTargetCPU().str() + "\n" + target.getTargetFeatureString().str();
   std::unique_ptr<llvm::MemoryBuffer> object = cache.find(name);
   if (object == nullptr) {

@@ -26,7 +26,7 @@ struct KernelCode {
 /// The code of one program's kernels, which lives as long as this. One thread at a time.
 class Code {
  public:
-  /// `text` is the program's, and must outlive this. What is compiled is kept in `cacheFolder`; empty: nowhere.
+  /// `text` is the program's. What is compiled is kept in `cacheFolder`; empty: nowhere.
   Code(std::string_view text, std::string cacheFolder);
   ~Code();
   Code(const Code&) = delete;
@@ -39,7 +39,7 @@ class Code {
  private:
   struct Jit;
   std::unique_ptr<Jit> jit_;
-  std::string_view text_;
+  std::string textSum_;  ///< in hexadecimal
 };
 
 }  // namespace tutti::softgpu::ptx

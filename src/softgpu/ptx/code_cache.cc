@@ -22,12 +22,6 @@ namespace fs = std::filesystem;
 constexpr auto kMonth = std::chrono::hours(24 * 30);
 constexpr std::string_view kSuffix = ".o";
 
-std::string sha256(llvm::StringRef text) {
-  llvm::SHA256 hash;
-  hash.update(text);
-  return llvm::toHex(hash.final(), true);
-}
-
 /// Another build of this library makes other code of the same text: its file has another size or time.
 const std::string& ownBuild() {
   static const std::string kBuild = [] {
@@ -53,6 +47,12 @@ void removeOld(const std::string& folder) {
 
 }  // namespace
 
+std::string sha256(std::string_view text) {
+  llvm::SHA256 hash;
+  hash.update(llvm::StringRef(text));
+  return llvm::toHex(hash.final(), true);
+}
+
 CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
   std::error_code error;
@@ -73,8 +73,8 @@ std::unique_ptr<llvm::MemoryBuffer> CodeCache::find(const std::string& name) con
   const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   constexpr std::size_t kSum = 64;
   if (content.size() <= kSum) return nullptr;
-  const llvm::StringRef code = llvm::StringRef(content).substr(kSum);
-  if (sha256(code) != llvm::StringRef(content).substr(0, kSum)) return nullptr;
+  const std::string_view code = std::string_view(content).substr(kSum);
+  if (sha256(code) != std::string_view(content).substr(0, kSum)) return nullptr;
   std::error_code error;
   fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // it is of use
   return llvm::MemoryBuffer::getMemBufferCopy(code, "kernel");
@@ -87,7 +87,7 @@ void CodeCache::keep(const std::string& name, const llvm::MemoryBuffer& object) 
   const std::string target = fileOf(name);
   const std::string own = target + "." + std::to_string(::getpid());
   std::ofstream file(own, std::ios::binary);
-  const llvm::StringRef code = object.getBuffer();
+  const std::string_view code = object.getBuffer();
   file << sha256(code);
   file.write(code.data(), static_cast<std::streamsize>(code.size()));
   file.close();

@@ -5,8 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace tutti::softgpu::ptx {
+
+/// The SHA-256 of a text, in hexadecimal.
+std::string sha256(std::string_view text);
 
 /// Files in a folder, which is made if need be; an empty name is no folder. What cannot be read or written is as if it
 /// were not there. Any number of processes.

@@ -81,6 +81,7 @@ std::unique_ptr<Loaded> load(std::string text, std::string cacheFolder) {
 
 void compile(Loaded& program, LoadedKernel& kernel) {
   if (program.code == nullptr) program.code = std::make_unique<Code>(program.text, program.cacheFolder);
+  addLoops(kernel.reach);
   const KernelCode code = program.code->compile(program.program, program.layout, kernel.reach, *kernel.function);
   const PtxFunction described = describe(kernel);
   kernel.code = {described.name,       code.thread, described.paramBytes, described.staticSharedBytes,

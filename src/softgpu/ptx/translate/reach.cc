@@ -132,14 +132,6 @@ class Reacher {
   KernelReach from(const Function& kernel) {
     add(kernel);
     for (std::size_t next = 0; next < reach_.functions.size(); ++next) visit(*reach_.functions[next]);
-    for (const Function* function : reach_.functions) {
-      if (function != &kernel && looksAnywhere(*function, countNames(*function))) reach_.calledLook = true;
-    }
-    for (const Function* function : reach_.functions) {
-      for (const auto& [at, pause] : pausesOf(*function, reach_.calledLook)) {
-        reach_.waits = reach_.waits || pause != Pause::Never;
-      }
-    }
     placeShared();
     return std::move(reach_);
   }
@@ -264,6 +256,17 @@ std::map<std::size_t, Pause> pausesOf(const Function& function, bool callsLook) 
 
 KernelReach reachOf(const Program& program, const VariableLayout& layout, const Function& kernel) {
   return Reacher(program, layout).from(kernel);
+}
+
+void addLoops(KernelReach& reach) {
+  for (const Function* function : reach.functions) {
+    if (function != reach.functions.front() && looksAnywhere(*function, countNames(*function))) reach.calledLook = true;
+  }
+  for (const Function* function : reach.functions) {
+    for (const auto& [at, pause] : pausesOf(*function, reach.calledLook)) {
+      reach.waits = reach.waits || pause != Pause::Never;
+    }
+  }
 }
 
 }  // namespace tutti::softgpu::ptx

@@ -27,8 +27,12 @@ struct KernelReach {
   bool calledLook = false;        ///< a function that is called reads what other threads may write
 };
 
+/// What a kernel reaches, but for its loops: `calledLook` is false, and `waits` knows only of instructions that wait.
 /// Throws TextError where a function is called that is not there.
 KernelReach reachOf(const Program& program, const VariableLayout& layout, const Function& kernel);
+
+/// Adds what the loops of its functions may see of other threads: it takes long, and only kernels that run need it.
+void addLoops(KernelReach& reach);
 
 /// For each statement of the function that branches back, whether and how to pause there. `callsLook`: what it calls
 /// may read what other threads write.
