@@ -59,9 +59,10 @@ def halves_and_small_floats():
 
 
 def threads_in_any_order():
-    for seed in range(1, 21):
+    # Each launch has an order of its own, which follows from the seed.
+    for seed in range(1, 5):
         for protocol in PROTOCOLS:
-            said = ptx(3, PERF, "-g", 3, "-b", 64, "-e", "16K", "-f", 16, "-n", 2, "-w", 1, "-c", 1, NCCL_ALGO="Ring",
+            said = ptx(3, PERF, "-g", 3, "-b", 64, "-e", "16K", "-f", 16, "-n", 5, "-w", 1, "-c", 1, NCCL_ALGO="Ring",
                        NCCL_PROTO=protocol, SOFTGPU_SCHEDULE=f"random:{seed}")
             check("Out of bounds values : 0 OK" in said, f"seed {seed}, {protocol}:\n{said}")
 
