@@ -30,10 +30,6 @@ float channelBandwidth(const SearchModel& model, int channels) {
   return model.interNode() ? 26 : 21;
 }
 
-bool isCollNet(GraphId id) {
-  return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
-}
-
 constexpr float kMoreInside = 1.02f;
 
 /// One graph's search.

@@ -10,14 +10,11 @@
 namespace tutti::topo {
 namespace {
 
-constexpr int kMaxChannels = 64;
+constexpr int kMostChannels = 64;
 constexpr float kLastResort = 0.1001F;  ///< GB/s, all channels together
 
 bool hasHeads(Pattern pattern) {
   return pattern == Pattern::Nvls || pattern == Pattern::CollNetDirect;
-}
-bool isCollNet(GraphId id) {
-  return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
 }
 
 /// docs/topology.md, "Graph files": one GPU alone has no other pattern than a tree.
@@ -82,8 +79,8 @@ class Validator {
 
   void checkNumbers() {
     if (graph_.channels.empty()) add("has no channels");
-    if (graph_.nChannels() > kMaxChannels) {
-      add(fmt::format("has {} channels, more than {}", graph_.nChannels(), kMaxChannels));
+    if (graph_.nChannels() > kMostChannels) {
+      add(fmt::format("has {} channels, more than {}", graph_.nChannels(), kMostChannels));
     }
     if (!(graph_.bwIntra > 0)) add(fmt::format("bandwidth inside the machine is {}", graph_.bwIntra));
     if (!patternFits(graph_.id, graph_.pattern)) {
