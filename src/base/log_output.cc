@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 /// For whoever reads a debug file that is no file.
-constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::milliseconds kFilePatience{1000};
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void LogOutput::close() {
 
 void LogOutput::write(std::string_view line) {
   if (!file_.valid()) return writeToStdout(line);
-  const int error = writeBounded(file_.get(), line, failing_ ? kPatience * 0 : kPatience);
+  const int error = writeBounded(file_.get(), line, failing_ ? kFilePatience * 0 : kFilePatience);
   if (error != 0 && !failing_) {
     trouble_ = "NCCL_DEBUG_FILE=" + path_ + " cannot be written: " + whyNotWritten(error) +
                ". Log lines are dropped until it can be";

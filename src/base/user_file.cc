@@ -41,7 +41,7 @@ UserFile tooLarge(std::size_t most) {
       FileTrouble::TooLarge, {}, "it has more than " + std::to_string(most) + " bytes; is it the file that is meant?"};
 }
 
-const char* remedyFor(int error) {
+const char* remedyForReading(int error) {
   switch (error) {
     case EACCES:
     case EPERM:
@@ -64,7 +64,8 @@ UserFile refused(const char* action, int error) {
   const bool missing = error == ENOENT || error == ENOTDIR;
   return {missing ? FileTrouble::Missing : FileTrouble::Unreadable,
           {},
-          std::string("it cannot be ") + action + ": " + words + " (" + std::to_string(error) + ")" + remedyFor(error)};
+          std::string("it cannot be ") + action + ": " + words + " (" + std::to_string(error) + ")" +
+              remedyForReading(error)};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Registry& registry() {
   return *all;
 }
 
-std::shared_ptr<RunningRoot> rootOf(const Registered& entry) {
+std::shared_ptr<RunningRoot> runningRoot(const Registered& entry) {
   return entry.process == ::getpid() ? entry.root.lock() : nullptr;
 }
 
@@ -59,7 +59,7 @@ void letStay(Registry& all, const std::shared_ptr<RunningRoot>& root) {
 void registerRoot(const Key& secret, const std::shared_ptr<RunningRoot>& root) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::erase_if(all.ids, [](const auto& entry) { return entry.second.users == 0 && !rootOf(entry.second); });
+  std::erase_if(all.ids, [](const auto& entry) { return entry.second.users == 0 && !runningRoot(entry.second); });
   all.ids[secret] = {root, ::getpid(), 0, false};
   all.process.store(::getpid());
 }
@@ -71,7 +71,7 @@ void endRoots(Deadline deadline) {
   {
     const std::lock_guard lock(all.mutex);
     for (const auto& [secret, entry] : all.ids) {
-      if (auto root = rootOf(entry)) roots.push_back(std::move(root));
+      if (auto root = runningRoot(entry)) roots.push_back(std::move(root));
     }
   }
   for (const auto& root : roots) root->endWithProcess();
@@ -86,7 +86,7 @@ IdUse::IdUse(const std::vector<UniqueId>& ids) {
   const std::lock_guard lock(all.mutex);
   for (const UniqueId& id : ids) {
     const auto entry = all.ids.find(id.secret);
-    if (id.fixedAddress || entry == all.ids.end() || !rootOf(entry->second)) continue;
+    if (id.fixedAddress || entry == all.ids.end() || !runningRoot(entry->second)) continue;
     ++entry->second.users;
     secrets_.push_back(id.secret);
   }
@@ -104,7 +104,7 @@ void IdUse::failed(const Notice& why) {
   for (const Key& secret : secrets_) {
     Registered& entry = all.ids.at(secret);
     entry.failed = true;
-    if (const auto root = rootOf(entry)) root->tell(why);
+    if (const auto root = runningRoot(entry)) root->tell(why);
   }
 }
 
@@ -117,7 +117,7 @@ void IdUse::release() {
   for (const Key& secret : std::exchange(secrets_, {})) {
     Registered& entry = all.ids.at(secret);
     if (--entry.users > 0 || !entry.failed) continue;
-    if (const auto root = rootOf(entry)) letStay(all, root);
+    if (const auto root = runningRoot(entry)) letStay(all, root);
   }
 }
 

@@ -23,7 +23,7 @@ constexpr double kShortestMs = 3;
 constexpr std::uint32_t kNarrowest = 1U << 16;
 
 /// At a listener of a process that was besieged not longer ago than this, so many are enough.
-constexpr auto kMemory = std::chrono::seconds(10);
+constexpr auto kGateMemory = std::chrono::seconds(10);
 constexpr std::uint64_t kSuspicious = 4;
 
 }  // namespace
@@ -39,7 +39,7 @@ void Sieges::remember(std::uint32_t oneIn) {
 }
 
 std::uint32_t Sieges::last() const {
-  return SteadyClock::now() - when_.load() < kMemory ? oneIn_.load() : 1;
+  return SteadyClock::now() - when_.load() < kGateMemory ? oneIn_.load() : 1;
 }
 
 void Gate::sawStrangers(std::uint64_t count, std::span<const KnockWord> knock) {

@@ -8,7 +8,7 @@
 namespace tutti::bootstrap {
 namespace {
 
-constexpr milliseconds kLookAtAbort{100};
+constexpr milliseconds kLookAround{100};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort, De
           "Bootstrap: ncclCommGrow waits for the unique id by which to grow: the rank that called ncclCommGetUniqueId "
           "has to pass it to ncclCommGrow. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said");
     }
-    changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAtAbort)).when());
+    changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAround)).when());
   }
 }
 

@@ -10,7 +10,7 @@ namespace tutti::comm {
 namespace {
 
 /// The calls of a verdict.
-enum Place : std::size_t { kOwn, kOwnNext, kOther, kOtherNext, kPlaces };
+enum WordPlace : std::size_t { kOwn, kOwnNext, kOther, kOtherNext, kPlaces };
 
 std::optional<Call> told(const CallWord& word, std::uint64_t number) {
   if (number < word.first() || number > word.count) return std::nullopt;
@@ -21,7 +21,7 @@ bool same(const std::optional<Call>& a, const std::optional<Call>& b) {
   return a && b && sameCall(*a, *b);
 }
 
-std::optional<Call> of(const CallWord& verdict, Place place) {
+std::optional<Call> of(const CallWord& verdict, WordPlace place) {
   return (verdict.known >> place & 1U) != 0 ? std::optional(verdict.calls[place]) : std::nullopt;
 }
 
@@ -105,7 +105,7 @@ CallWord lostVerdict(int to, std::uint64_t number) {
 CallWord verdictOf(const CallLog& own, int to, const CallWord& word, std::uint64_t number) {
   CallWord verdict = lostVerdict(to, number);
   verdict.nCalls = kPlaces;
-  const auto put = [&verdict](Place place, const std::optional<Call>& call) {
+  const auto put = [&verdict](WordPlace place, const std::optional<Call>& call) {
     if (!call) return;
     verdict.calls[place] = *call;
     verdict.known = static_cast<std::uint16_t>(verdict.known | 1U << place);

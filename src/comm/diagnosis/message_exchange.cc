@@ -11,19 +11,19 @@ namespace tutti::comm {
 
 namespace {
 
-constexpr milliseconds kBetweenWords{1000};
+constexpr milliseconds kBetweenMessageWords{1000};
 /// All ranks together say no more words in a second than these.
 constexpr int kWordsPerSecond = 100;
 /// Of one rank that leaves.
 constexpr std::size_t kLastWords = 8;
 /// Of what is heard while nobody calls tick().
-constexpr std::size_t kMostHeard = 4096;
+constexpr std::size_t kMostMessagesHeard = 4096;
 
 std::span<const std::byte> bytesOf(const MessageWord& word) {
   return std::as_bytes(std::span(&word, 1));
 }
 
-std::optional<MessageWord> wordFrom(std::span<const std::byte> bytes) {
+std::optional<MessageWord> messageWordFrom(std::span<const std::byte> bytes) {
   MessageWord word;
   if (bytes.size() != sizeof(word)) return std::nullopt;
   std::memcpy(static_cast<void*>(&word), bytes.data(), sizeof(word));
@@ -58,9 +58,9 @@ std::string verdictText(int by, const MessageEntry& entry, const MessageExchange
 }  // namespace
 
 bool MessageExchange::hear(int rank, std::span<const std::byte> said, bool& verdict) {
-  const std::optional<MessageWord> word = wordFrom(said);
+  const std::optional<MessageWord> word = messageWordFrom(said);
   if (!word) return false;
-  if (heard_.size() >= kMostHeard) return true;
+  if (heard_.size() >= kMostMessagesHeard) return true;
   due_ = due_ || word->kind != MessageWord::Kind::News;
   verdict = verdict || word->kind == MessageWord::Kind::Verdict;
   heard_.emplace_back(rank, *word);
@@ -138,7 +138,7 @@ std::optional<std::string> MessageExchange::tick(Time now, const Self& self) {
     const auto [key, entry] = *next++;  // which may go
     if (auto found = compare(key.first, entry, self)) return found;
   }
-  const milliseconds between = std::max(kBetweenWords, milliseconds(1000 / kWordsPerSecond) * self.nRanks);
+  const milliseconds between = std::max(kBetweenMessageWords, milliseconds(1000 / kWordsPerSecond) * self.nRanks);
   if (saidAt_ && now - *saidAt_ < between) return std::nullopt;
   saidAt_ = now;
   sayNews(1, self);

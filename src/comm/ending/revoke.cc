@@ -20,9 +20,9 @@ namespace tutti::comm {
 namespace {
 
 /// As long as an abort waits for the same.
-constexpr milliseconds kLeaveBound{10'000};
+constexpr milliseconds kUnderWayBound{10'000};
 /// What is under way may be about to end: the revoked rank may have done its part of it.
-constexpr milliseconds kGrace{200};
+constexpr milliseconds kRevokeGrace{200};
 
 /// What of the communicator's operations has not ended, in words; empty once nothing has not.
 std::string underWay(ncclComm& comm, const BackgroundTask* before) {
@@ -38,13 +38,13 @@ std::string underWay(ncclComm& comm, const BackgroundTask* before) {
 
 /// Also ends when somebody frees the communicator, who waits for this thread.
 Status awaitRest(ncclComm& comm, const BackgroundTask* before) {
-  const Deadline deadline = Deadline::in(kLeaveBound);
+  const Deadline deadline = Deadline::in(kUnderWayBound);
   std::string left = underWay(comm, before);
   while (!left.empty() && !comm.progress.ending.load()) {
     if (deadline.expired()) {
       return fail(ncclSystemError,
                   "{}: {} did not end within {} s after ncclCommRevoke; buffers of its operations are still in use",
-                  describeComm(comm), left, kLeaveBound.count() / 1000);
+                  describeComm(comm), left, kUnderWayBound.count() / 1000);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     left = underWay(comm, before);
@@ -82,7 +82,7 @@ Status awaitRevoked(ncclComm& comm, const BackgroundTask* before) {
 
 void heedRevokedPeers(ncclComm& comm, SteadyClock::time_point now, bool kernelsRun) {
   const char* const connecting = comm.progress.connecting.load();
-  const auto revoker = comm.revokedPeers->hindering(now, kernelsRun || connecting != nullptr, kGrace);
+  const auto revoker = comm.revokedPeers->hindering(now, kernelsRun || connecting != nullptr, kRevokeGrace);
   if (!revoker) return;
   const std::string what = kernelsRun ? comm.parts.launcher->lastLaunch() : fmt::format("a call of {}", connecting);
   const Status why = fail(ncclRemoteError,

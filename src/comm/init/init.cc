@@ -95,7 +95,7 @@ void logTimings(const ncclComm& comm, const StageClock& clock) {
        clock.of(Stage::Graphs), clock.of(Stage::Connections), clock.of(Stage::Rest));
 }
 
-InitStall::Subject stallSubject(ncclComm& comm) {
+InitStall::Subject initSubject(ncclComm& comm) {
   return {.who = describeComm(comm),
           .function = comm.identity.function,
           .limits = comm.options.stall,
@@ -175,7 +175,7 @@ Status runInit(ncclComm& comm, const JoinStep& join) {
   logConfig(comm);
   StageClock clock(comm.progress.traced->number);
   const Status status = causeOf(comm, runGuarded([&] {
-                                  InitStall stall(stallSubject(comm));
+                                  InitStall stall(initSubject(comm));
                                   const WatchedInit watched(stall);
                                   return runStages(comm, join, clock, stall);
                                 }));

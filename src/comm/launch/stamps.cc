@@ -9,7 +9,7 @@ namespace tutti::comm {
 namespace {
 
 /// Of a piece: a cache line, so that no two launches share one.
-constexpr std::size_t kLeast = 64 / sizeof(device::Stamp);
+constexpr std::size_t kLeastStamps = 64 / sizeof(device::Stamp);
 /// Page-locked memory is had at a time for so many.
 constexpr std::size_t kSlab = (64 << 10) / sizeof(device::Stamp);
 
@@ -34,7 +34,7 @@ void Stamps::clear() const {
 }
 
 std::size_t StampPool::roomFor(std::size_t stamps) {
-  return std::bit_ceil(std::max(stamps, kLeast));
+  return std::bit_ceil(std::max(stamps, kLeastStamps));
 }
 
 std::optional<Stamps::Piece> StampPool::freeOne(std::size_t room) {

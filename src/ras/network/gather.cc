@@ -12,7 +12,7 @@ constexpr std::size_t kMostFresh = 64;
 constexpr milliseconds kFresh{200};
 constexpr std::size_t kMostAsked = 512;
 /// A listener among strangers may turn a client away that belongs to it.
-constexpr int kTries = 5;
+constexpr int kMostTries = 5;
 constexpr milliseconds kPause{50};
 
 }  // namespace
@@ -86,7 +86,7 @@ void Gather::ended(const Peer& peer, SteadyClock::time_point now) {
   Leg& leg = found->second;
   leg.link = 0;
   if (leg.state != State::Asked) return;
-  if (peer.link.refused() || peer.wasOpen || leg.tries >= kTries) return settle(leg, State::Failed);
+  if (peer.link.refused() || peer.wasOpen || leg.tries >= kMostTries) return settle(leg, State::Failed);
   leg.state = State::Waiting;
   leg.from = now + kPause;
 }

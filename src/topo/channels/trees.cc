@@ -47,7 +47,7 @@ RankPlace rankPlace(const RankLayout& layout, int rank, const NodePlace& node) {
   return place;
 }
 
-void sortOut(std::vector<int>& ranks) {
+void sortUnique(std::vector<int>& ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
 }
@@ -92,7 +92,7 @@ std::vector<int> RankTrees::neighbours() const {
     if (place.up >= 0) ranks.push_back(place.up);
     std::copy_if(place.down.begin(), place.down.end(), std::back_inserter(ranks), [](int r) { return r >= 0; });
   }
-  sortOut(ranks);
+  sortUnique(ranks);
   return ranks;
 }
 
@@ -102,7 +102,7 @@ std::vector<int> patNeighbours(int rank, int nRanks) {
     ranks.push_back(static_cast<int>((rank + distance) % nRanks));
     ranks.push_back(static_cast<int>((rank + nRanks - distance) % nRanks));
   }
-  sortOut(ranks);
+  sortUnique(ranks);
   return ranks;
 }
 

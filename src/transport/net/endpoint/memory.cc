@@ -8,7 +8,7 @@
 namespace tutti::net {
 namespace {
 
-constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
+constexpr auto kSimpleSlots = static_cast<std::size_t>(device::Protocol::Simple);
 
 }  // namespace
 
@@ -23,9 +23,9 @@ Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& pa
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));
   memory.shared_ = shared;
   memory.window_ = window;
-  if (slotsOnDevice && shared == nullptr && slotBytes[kSimple] != 0) {
+  if (slotsOnDevice && shared == nullptr && slotBytes[kSimpleSlots] != 0) {
     ASSIGN(gpu::DeviceBuffer slots,
-           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimple]} * device::kSteps, {about, ledger}));
+           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimpleSlots]} * device::kSteps, {about, ledger}));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;
@@ -37,8 +37,8 @@ device::ConnFifos EndMemory::fifos(Viewer viewer) const {
     fifos.slotBytes[p] = slotBytes_[p];
     if (slotBytes_[p] != 0) fifos.slots[p] = at(layout_.slots[p], viewer);
   }
-  if (slots_) fifos.slots[kSimple] = slots_->data();
-  if (shared_ != nullptr) fifos.slots[kSimple] = shared_->slots(viewer);
+  if (slots_) fifos.slots[kSimpleSlots] = slots_->data();
+  if (shared_ != nullptr) fifos.slots[kSimpleSlots] = shared_->slots(viewer);
   fifos.tail = reinterpret_cast<device::Counter*>(at(layout_.tail, viewer));
   fifos.head = reinterpret_cast<device::Counter*>(at(layout_.head, viewer));
   fifos.step = reinterpret_cast<PrivateCounters*>(steps_.data())->step;

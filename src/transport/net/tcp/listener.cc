@@ -1,6 +1,6 @@
 #include "transport/net/tcp/listener.h"
 
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -32,7 +32,7 @@ void multiply(Emitter& e, const Instruction& i) {
   e.write(i.operands[0], result, type.isSigned());
 }
 
-void multiplyAdd(Emitter& e, const Instruction& i) {
+void multiplyAddIntegers(Emitter& e, const Instruction& i) {
   const Type type = i.type();
   Value* result = product(e, i, e.bits(i.operands.at(1), type.bits), e.bits(i.operands.at(2), type.bits), type);
   Value* c = e.bits(i.operands.at(3), result->getType()->getIntegerBitWidth());
@@ -131,7 +131,7 @@ void integerMultiply(Emitter& e, const Instruction& i) {
 }
 
 void integerMultiplyAdd(Emitter& e, const Instruction& i) {
-  multiplyAdd(e, i);
+  multiplyAddIntegers(e, i);
 }
 
 Value* integerQuotient(Emitter& e, Value* a, Value* b, Type type) {

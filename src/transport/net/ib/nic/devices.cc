@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::size_t kMostPorts = 32;
 constexpr std::size_t kMostDevices = 256;
-constexpr int kFusedPlane = 0x4000;
 
 std::string realPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);

@@ -12,8 +12,6 @@ namespace {
 constexpr std::size_t kMostParts = 32;
 /// Fused devices have a bit for each.
 constexpr std::size_t kMostPlanes = 13;
-/// Marks the plane of a fused device, whose low bits are the planes of its parts.
-constexpr int kFusedPlane = 0x4000;
 
 /// Up to the next `separator`, which is taken away as well.
 std::string_view takeUpTo(std::string_view& text, char separator) {

@@ -9,6 +9,9 @@
 
 namespace tutti::net::ib {
 
+/// Marks the plane of a fused device, whose low bits are the planes of its parts.
+inline constexpr int kFusedPlane = 0x4000;
+
 /// The list of NCCL_IB_HCA: `[^][=]name[:port[:rail[:plane]]],…`. `^` in front: all but these; `=` (behind it): whole
 /// names, else beginnings. An empty number is unset; no list: all ports.
 class HcaFilter {
