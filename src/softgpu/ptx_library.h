@@ -9,7 +9,7 @@
 
 namespace tutti::softgpu {
 
-inline constexpr std::uint32_t kPtxAbiVersion = 1;
+inline constexpr std::uint32_t kPtxAbiVersion = 2;
 
 /// Where a parameter of a kernel lies in the block of bytes that the kernel's code is given.
 struct PtxParam {
@@ -55,16 +55,33 @@ struct PtxProgram {
   std::uint32_t relocationCount;
 };
 
+/// What an image is read for.
+struct PtxOptions {
+  std::uint32_t capability;  ///< of the devices: 90 for 9.0
+  /// Code that is made of the image is kept there, and looked for; null or empty: nowhere.
+  const char* cacheFolder;
+  /// Stores become visible late: code reaches memory that others may see through HostThread::memory, which is a
+  /// PtxMemory, and traps where an access is not aligned or names a space that its address is not of. Its kernels have
+  /// no HostKernel::wholeBlock.
+  bool weakMemory;
+};
+
+/// What translated code calls in weak memory.
+struct PtxMemory {
+  simt::HostMemory common;
+  /// What the calling thread knows of these bytes becomes visible: an atomic operation on memory itself comes next.
+  void (*settle)(const void* address, std::size_t bytes);
+};
+
 }  // namespace tutti::softgpu
 
 extern "C" {
 /// Reads an image: PTX text, a fatbin, or the wrapper around one that nvcc puts into a program. `bytes` is 0 where the
-/// caller knows none: text then ends at a NUL. Of a fatbin's PTX the newest that a device of `capability` (90 for 9.0)
-/// runs is taken. Code that is made of it is kept in `cacheFolder`, and looked for there; null or empty: nowhere. Null
-/// where it cannot be read; `why` then says so in a sentence, within `whyBytes`. `abiVersion` is kPtxAbiVersion. The
-/// image may go afterwards. Thread-safe.
+/// caller knows none: text then ends at a NUL. Of a fatbin's PTX the newest that a device of that capability runs is
+/// taken. Null where it cannot be read; `why` then says so in a sentence, within `whyBytes`. `abiVersion` is
+/// kPtxAbiVersion. The image and the options may go afterwards. Thread-safe.
 const tutti::softgpu::PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image, std::size_t bytes,
-                                                 std::uint32_t capability, const char* cacheFolder, char* why,
+                                                 const tutti::softgpu::PtxOptions* options, char* why,
                                                  std::size_t whyBytes);
 /// The code of function `index`, made at the first call; it lives as long as the program. Null where it holds something
 /// that is not translated: `why` names the instruction and its line. Thread-safe.

@@ -76,7 +76,7 @@ ROOMS = {
     },
     "softgpu/exec": {
         "for": "blocks of fibers, weak memory, operations as values, how threads wait",
-        "may": {"device/simt": {}, "softgpu/memory": {}},
+        "may": {"device/simt": {}, "softgpu": {"only": r"ptx_library\.h"}, "softgpu/memory": {}},
     },
     "softgpu/device": {
         "for": "devices, contexts, streams, events, graphs, and the engines that run them",
@@ -109,7 +109,10 @@ ROOMS = {
     },
     "softgpu/ptx/translate/instructions": {
         "for": "what each instruction becomes",
-        "may": {"softgpu/ptx/translate": {}},
+        "may": {
+            "device/simt": {"only": r"simt_host_abi\.h"}, "softgpu": {"only": r"ptx_library\.h"},
+            "softgpu/ptx/translate": {},
+        },
     },
     "softgpu/ptx": {
         "for": "libsoftgpu-ptx.so: images in, machine code out, by LLVM; code kept on disk",

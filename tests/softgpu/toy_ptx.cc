@@ -142,9 +142,9 @@ using namespace tutti::softgpu::test;
 extern "C" {
 
 __attribute__((visibility("default"))) const PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image,
-                                                                        std::size_t bytes, std::uint32_t capability,
-                                                                        const char*, char* why, std::size_t whyBytes) {
-  if (abiVersion != kPtxAbiVersion || capability < 50) return nullptr;
+                                                                        std::size_t bytes, const PtxOptions* options,
+                                                                        char* why, std::size_t whyBytes) {
+  if (abiVersion != kPtxAbiVersion || options->capability < 50) return nullptr;
   const auto* wrapper = static_cast<const ToyWrapper*>(image);
   constexpr std::uint32_t kMagic = ToyWrapper().magic;
   if (std::memcmp(image, &kMagic, sizeof(kMagic)) == 0) image = wrapper->image;

@@ -80,9 +80,11 @@ std::shared_ptr<PtxCode> PtxCode::read(const void* image, std::size_t bytes, int
     *failure = {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, library.missing};
     return nullptr;
   }
+  const Settings& settings = machine().settings;
+  const PtxOptions options = {static_cast<std::uint32_t>(capability), settings.ptxCache.c_str(),
+                              settings.weakSeed.has_value()};
   Reason why = {};
-  const PtxProgram* program = library.load(kPtxAbiVersion, image, bytes, static_cast<std::uint32_t>(capability),
-                                           machine().settings.ptxCache.c_str(), why.data(), why.size());
+  const PtxProgram* program = library.load(kPtxAbiVersion, image, bytes, &options, why.data(), why.size());
   if (program == nullptr) {
     *failure = {isText(image) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_NO_BINARY_FOR_GPU, why.data()};
     return nullptr;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "softgpu/ptx_library.h"
+
 namespace tutti::softgpu {
 namespace {
 
@@ -80,8 +82,9 @@ WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed
 }
 
 const simt::HostMemory* WeakMemory::operations() {
-  static const simt::HostMemory kOperations = {load, store, copy, finishStreaming, storeLinePart, fence, storeRelease};
-  return &kOperations;
+  static const PtxMemory kOperations = {{load, store, copy, finishStreaming, storeLinePart, fence, storeRelease},
+                                        settle};
+  return &kOperations.common;
 }
 
 void WeakMemory::enter(std::uint32_t thread, const char* stack, std::size_t stackBytes) {
@@ -136,6 +139,15 @@ void WeakMemory::storeRelease(void* to, const void* from, std::size_t bytes) {
   running.memory->reach(simt::FenceScope::Sys);
   running.memory->drainBefore(address / kLineBytes * kLineBytes, ~std::uint64_t{0});
   writeMemory(address, static_cast<const unsigned char*>(from), bytes);
+}
+
+void WeakMemory::settle(const void* address, std::size_t bytes) {
+  WeakMemory& memory = *running.memory;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t line = begin / kLineBytes * kLineBytes; line < begin + bytes; line += kLineBytes) {
+    const auto found = memory.lineAt_.find(line);
+    if (found != memory.lineAt_.end()) memory.drainKnown(found->second);
+  }
 }
 
 // --- loads and stores

@@ -18,7 +18,8 @@ class WeakMemory {
  public:
   WeakMemory(std::uint64_t seed, std::uint32_t threads);
 
-  /// What device code calls; acts on the thread that was named last by enter() on this engine.
+  /// What device code calls, the first member of a PtxMemory; acts on the thread that was named last by enter() on this
+  /// engine.
   static const simt::HostMemory* operations();
 
   /// `thread` runs from now on; its stack is its own and never delayed.
@@ -69,6 +70,7 @@ class WeakMemory {
   static void storeLinePart(void* to, const void* from);
   static void fence(simt::FenceScope scope);
   static void storeRelease(void* to, const void* from, std::size_t bytes);
+  static void settle(const void* address, std::size_t bytes);
 
   bool ownStack(const void* address) const;
   bool knows(const Store& store) const;

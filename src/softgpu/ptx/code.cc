@@ -52,11 +52,10 @@ void optimize(llvm::Module& module, llvm::TargetMachine& target) {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-std::unique_ptr<llvm::MemoryBuffer> compileKernel(llvm::TargetMachine& target, const Program& program,
-                                                  const VariableLayout& layout, const KernelReach& reach,
+std::unique_ptr<llvm::MemoryBuffer> compileKernel(llvm::TargetMachine& target, const KernelSource& source,
                                                   const Function& kernel) {
   llvm::LLVMContext context;
-  const auto module = translate(program, layout, reach, kernel, context);
+  const auto module = translate(source, kernel, context);
   module->setDataLayout(target.createDataLayout());
   module->setTargetTriple(target.getTargetTriple().str());
   std::string problem;
@@ -94,15 +93,15 @@ Code::Code(std::string_view text, std::string cacheFolder)
 
 Code::~Code() = default;
 
-KernelCode Code::compile(const Program& program, const VariableLayout& layout, const KernelReach& reach,
-                         const Function& kernel) {
+KernelCode Code::compile(const KernelSource& source, const Function& kernel) {
   llvm::TargetMachine& target = *jit_->target;
   CodeCache& cache = jit_->cache;
-  const std::string name = textSum_ + "\n" + kernel.name + "\n" + LLVM_VERSION_STRING + "\n" +
-                           target.getTargetCPU().str() + "\n" + target.getTargetFeatureString().str();
+  const std::string name = textSum_ + "\n" + kernel.name + (source.weakMemory ? "\nweak\n" : "\n") +
+                           LLVM_VERSION_STRING + "\n" + target.getTargetCPU().str() + "\n" +
+                           target.getTargetFeatureString().str();
   std::unique_ptr<llvm::MemoryBuffer> object = cache.find(name);
   if (object == nullptr) {
-    object = compileKernel(target, program, layout, reach, kernel);
+    object = compileKernel(target, source, kernel);
     cache.keep(name, *object);
   }
   llvm::orc::LLJIT& jit = *jit_->jit;
@@ -111,7 +110,7 @@ KernelCode Code::compile(const Program& program, const VariableLayout& layout, c
   need(jit.addObjectFile(library, std::move(object)));
   KernelCode code;
   code.thread = need(jit.lookup(library, kThreadEntry)).toPtr<decltype(code.thread)>();
-  if (!reach.waits) code.block = need(jit.lookup(library, kBlockEntry)).toPtr<decltype(code.block)>();
+  if (!source.reach.waits) code.block = need(jit.lookup(library, kBlockEntry)).toPtr<decltype(code.block)>();
   return code;
 }
 

@@ -7,8 +7,7 @@
 
 #include "device/simt/simt_host_abi.h"
 #include "softgpu/ptx/text/program.h"
-#include "softgpu/ptx/translate/layout.h"
-#include "softgpu/ptx/translate/reach.h"
+#include "softgpu/ptx/translate/source.h"
 
 namespace tutti::softgpu::ptx {
 
@@ -33,8 +32,7 @@ class Code {
   Code& operator=(const Code&) = delete;
 
   /// Throws TextError and CodeError.
-  KernelCode compile(const Program& program, const VariableLayout& layout, const KernelReach& reach,
-                     const Function& kernel);
+  KernelCode compile(const KernelSource& source, const Function& kernel);
 
  private:
   struct Jit;

@@ -35,6 +35,7 @@ struct Loaded : PtxProgram {
   std::unique_ptr<Code> code;
   std::string text;
   std::string cacheFolder;
+  bool weakMemory = false;
   std::mutex mutex;
 };
 
@@ -54,11 +55,12 @@ PtxFunction describe(const LoadedKernel& kernel) {
   return described;
 }
 
-std::unique_ptr<Loaded> load(std::string text, std::string cacheFolder) {
+std::unique_ptr<Loaded> load(std::string text, const PtxOptions& options) {
   auto loaded = std::make_unique<Loaded>();
   loaded->program = parseProgram(text);
   loaded->text = std::move(text);
-  loaded->cacheFolder = std::move(cacheFolder);
+  loaded->cacheFolder = options.cacheFolder == nullptr ? "" : options.cacheFolder;
+  loaded->weakMemory = options.weakMemory;
   loaded->layout = layOut(loaded->program);
   for (const std::string& name : loaded->program.entries) {
     const Function& function = *loaded->program.functions.at(name);
@@ -82,7 +84,10 @@ std::unique_ptr<Loaded> load(std::string text, std::string cacheFolder) {
 void compile(Loaded& program, LoadedKernel& kernel) {
   if (program.code == nullptr) program.code = std::make_unique<Code>(program.text, program.cacheFolder);
   addLoops(kernel.reach);
-  const KernelCode code = program.code->compile(program.program, program.layout, kernel.reach, *kernel.function);
+  // In weak memory every thread has a place of its own, where its stores wait.
+  kernel.reach.waits = kernel.reach.waits || program.weakMemory;
+  const KernelCode code =
+      program.code->compile({program.program, program.layout, kernel.reach, program.weakMemory}, *kernel.function);
   const PtxFunction described = describe(kernel);
   kernel.code = {described.name,       code.thread, described.paramBytes, described.staticSharedBytes,
                  described.maxThreads, code.block};
@@ -115,18 +120,16 @@ using namespace tutti::softgpu;
 extern "C" {
 
 __attribute__((visibility("default"))) const PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image,
-                                                                        std::size_t bytes, std::uint32_t capability,
-                                                                        const char* cacheFolder, char* why,
-                                                                        std::size_t whyBytes) {
+                                                                        std::size_t bytes, const PtxOptions* options,
+                                                                        char* why, std::size_t whyBytes) {
   if (abiVersion != kPtxAbiVersion) {
     ptx::say("libsoftgpu-ptx.so has ABI version " + std::to_string(kPtxAbiVersion) + ", libcuda.so.1 has " +
                  std::to_string(abiVersion) + ": take both from one build",
              why, whyBytes);
     return nullptr;
   }
-  return ptx::guarded<const PtxProgram*>(why, whyBytes, "", [&] {
-    return ptx::load(ptx::ptxOf(image, bytes, capability), cacheFolder == nullptr ? "" : cacheFolder).release();
-  });
+  return ptx::guarded<const PtxProgram*>(
+      why, whyBytes, "", [&] { return ptx::load(ptx::ptxOf(image, bytes, options->capability), *options).release(); });
 }
 
 __attribute__((visibility("default"))) const simt::HostKernel* softgpuPtxKernel(const PtxProgram* given,

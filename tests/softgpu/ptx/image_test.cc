@@ -9,6 +9,8 @@
 namespace tutti::softgpu::test {
 namespace {
 
+constexpr PtxOptions kOptions = {90, nullptr, false};
+
 bool names(const std::string& why, const std::string& what) {
   return why.find(what) != std::string::npos;
 }
@@ -72,7 +74,7 @@ TEST(PtxImage, WhatAKernelCallsIsTranslatedWithIt) {
 TEST(PtxImage, AReasonIsCutToTheSpaceThereIs) {
   const std::string text = withCode("{ .reg .b32 %r; frobnicate.u32 %r, 1; }");
   char why[512] = "";
-  const PtxProgram* const program = softgpuPtxLoad(kPtxAbiVersion, text.c_str(), 0, 90, nullptr, why, sizeof(why));
+  const PtxProgram* const program = softgpuPtxLoad(kPtxAbiVersion, text.c_str(), 0, &kOptions, why, sizeof(why));
   ASSERT_NE(program, nullptr) << why;
   std::memset(why, 'x', sizeof(why));
   EXPECT_EQ(softgpuPtxKernel(program, 0, why, 10), nullptr);
@@ -122,7 +124,7 @@ TEST(PtxImage, GarbageIsRefusedWithAReason) {
 TEST(PtxImage, AnotherVersionOfTheContractIsRefused) {
   const std::string text = moduleHead();
   char why[512] = "";
-  EXPECT_EQ(softgpuPtxLoad(kPtxAbiVersion + 1, text.c_str(), 0, 90, nullptr, why, sizeof(why)), nullptr);
+  EXPECT_EQ(softgpuPtxLoad(kPtxAbiVersion + 1, text.c_str(), 0, &kOptions, why, sizeof(why)), nullptr);
   EXPECT_STRNE(why, "");
 }
 

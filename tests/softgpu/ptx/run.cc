@@ -33,16 +33,24 @@ std::uint32_t product(const std::uint32_t (&size)[3]) {
 
 }  // namespace
 
-Program::Program(const void* image, std::size_t bytes, const char* cacheFolder) {
+Program::Program(const void* image, std::size_t bytes, const char* cacheFolder, std::optional<std::uint64_t> weakSeed)
+    : weakSeed_(weakSeed) {
   char why[512] = "";
-  program_ = softgpuPtxLoad(kPtxAbiVersion, image, bytes, kCapability, cacheFolder, why, sizeof(why));
+  const PtxOptions options = {kCapability, cacheFolder, weakSeed.has_value()};
+  program_ = softgpuPtxLoad(kPtxAbiVersion, image, bytes, &options, why, sizeof(why));
   why_ = why;
 }
 
-Program Program::of(const std::string& body) {
+Program Program::of(const std::string& body, std::optional<std::uint64_t> weakSeed) {
   const std::string text = moduleHead() + body;
   keep(text.c_str());
-  return Program(text.c_str());
+  return Program(text.c_str(), 0, nullptr, weakSeed);
+}
+
+std::optional<std::uint64_t> Program::weakSeedOfAll() {
+  const char* const seed = std::getenv("SOFTGPU_WEAK_MEMORY");
+  if (seed == nullptr) return std::nullopt;
+  return std::strtoull(seed, nullptr, 10);
 }
 
 Program::~Program() {
@@ -51,6 +59,7 @@ Program::~Program() {
 
 Program::Program(Program&& other) noexcept
     : program_(std::exchange(other.program_, nullptr)),
+      weakSeed_(other.weakSeed_),
       why_(std::move(other.why_)),
       room_(std::move(other.room_)),
       place_(other.place_) {}
@@ -111,7 +120,8 @@ KernelOperation Program::operationOf(const simt::HostKernel& kernel, const Shape
 std::string Program::runBlocks(const KernelOperation& operation) {
   static StackPool stacks;
   for (std::uint32_t index = 0; index < operation.blocks; ++index) {
-    Block block(operation, index, stacks);
+    auto memory = weakSeed_ ? std::make_unique<WeakMemory>(*weakSeed_ + index, operation.threads) : nullptr;
+    Block block(operation, index, stacks, std::move(memory));
     if (!block.ready()) return "no stacks";
     for (int i = 0; i < 100000 && !block.finished(); ++i) {
       block.runPass(nullptr);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,9 +66,12 @@ class Program {
  public:
   /// `bytes` 0: of text, as the contract has it. With SOFTGPU_PTX_KEEP=FOLDER every text that is valid is written
   /// there, for ptxas to judge.
-  explicit Program(const void* image, std::size_t bytes = 0, const char* cacheFolder = nullptr);
+  explicit Program(const void* image, std::size_t bytes = 0, const char* cacheFolder = nullptr,
+                   std::optional<std::uint64_t> weakSeed = weakSeedOfAll());
   /// The text of a module without the lines at its head that all of them have.
-  static Program of(const std::string& body);
+  static Program of(const std::string& body, std::optional<std::uint64_t> weakSeed = weakSeedOfAll());
+  /// SOFTGPU_WEAK_MEMORY=SEED: all programs run in weak memory.
+  static std::optional<std::uint64_t> weakSeedOfAll();
   ~Program();
   Program(Program&& other) noexcept;
   Program& operator=(Program&&) = delete;
@@ -89,6 +93,8 @@ class Program {
   std::string trapOf(const std::string& name, const Shape& shape, const Words& inputs);
   /// Runs a kernel of any parameters with a fiber for each thread; what it writes is wherever they say.
   void runWith(const std::string& name, const Shape& shape, const void* params, std::size_t bytes);
+  /// Of a program in weak memory: which stores are late from now on.
+  void reseed(std::uint64_t seed) { weakSeed_ = seed; }
   /// The variables as the last run() left them.
   char* variables() { return place_; }
 
@@ -107,6 +113,7 @@ class Program {
   void runWholeBlocks(const KernelOperation& operation);
 
   const PtxProgram* program_ = nullptr;
+  std::optional<std::uint64_t> weakSeed_;
   std::string why_;
   std::vector<std::max_align_t> room_;
   char* place_ = nullptr;  ///< of the variables, in room_

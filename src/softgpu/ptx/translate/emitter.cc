@@ -239,9 +239,8 @@ Value* Emitter::constantLoad(Value* base, std::size_t offset, llvm::Type* type) 
   return load;
 }
 
-Value* Emitter::callOps(std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
-  Value* ops = selfPointer(offsetof(simt::HostThread, ops));
-  Value* target = constantLoad(ops, offset, ir_.getPtrTy());
+Value* Emitter::callTable(std::size_t table, std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
+  Value* target = constantLoad(selfPointer(table), offset, ir_.getPtrTy());
   std::vector<llvm::Type*> types;
   for (Value* argument : arguments) types.push_back(argument->getType());
   llvm::CallInst* call = ir_.CreateCall(llvm::FunctionType::get(result, types, false), target, arguments);
@@ -250,6 +249,14 @@ Value* Emitter::callOps(std::size_t offset, llvm::Type* result, llvm::ArrayRef<V
     if (arguments[i]->getType()->isIntegerTy(1)) call->addParamAttr(i, llvm::Attribute::ZExt);
   }
   return call;
+}
+
+Value* Emitter::callOps(std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
+  return callTable(offsetof(simt::HostThread, ops), offset, result, arguments);
+}
+
+void Emitter::callMemory(std::size_t offset, llvm::ArrayRef<Value*> arguments) {
+  callTable(offsetof(simt::HostThread, memory), offset, ir_.getVoidTy(), arguments);
 }
 
 Value* Emitter::callSupport(const std::string& name, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
@@ -264,6 +271,21 @@ Value* Emitter::carry() {
     entry_.CreateStore(entry_.getInt1(false), carry_);
   }
   return carry_;
+}
+
+Value* Emitter::scratch() {
+  constexpr std::uint64_t kWidest = 32;
+  if (scratch_ == nullptr) scratch_ = frameBytes(kWidest, kWidest);
+  return scratch_;
+}
+
+void Emitter::trapIf(Value* condition, const std::string& message) {
+  llvm::BasicBlock* traps = newBlock("traps");
+  llvm::BasicBlock* after = newBlock("after");
+  ir_.CreateCondBr(condition, traps, after);
+  ir_.SetInsertPoint(traps);
+  trap(message);
+  ir_.SetInsertPoint(after);
 }
 
 void Emitter::trap(const std::string& message) {

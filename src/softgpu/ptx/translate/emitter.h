@@ -73,12 +73,17 @@ class Emitter {
   Value* selfPointer(std::size_t offset) { return selfWord(offset, ir_.getPtrTy()); }
   /// Calls a member of HostOps.
   Value* callOps(std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments);
+  /// Calls a member of PtxMemory.
+  void callMemory(std::size_t offset, llvm::ArrayRef<Value*> arguments);
   Value* callSupport(const std::string& name, llvm::Type* result, llvm::ArrayRef<Value*> arguments);
   /// A word in the function's frame.
   llvm::AllocaInst* frameBytes(std::uint64_t bytes, std::uint64_t align);
   /// The carry of add.cc, one bit.
   Value* carry();
+  /// 32 bytes in the function's frame, for what one instruction hands over or is given.
+  Value* scratch();
   void trap(const std::string& message);
+  void trapIf(Value* condition, const std::string& message);
   llvm::BasicBlock* newBlock(const char* name);
   /// Where `ret` goes, and where `exit`: what called the function then ends as well.
   void leave();
@@ -115,6 +120,8 @@ class Emitter {
   Value* named(const NameOperand& name, unsigned bits);
   Value* addressOfSymbol(const NameOperand& name);
   Value* resized(Value* bits, unsigned width, bool isSigned = false);
+  /// Calls a member of a table that a member of HostThread points to.
+  Value* callTable(std::size_t table, std::size_t offset, llvm::Type* result, llvm::ArrayRef<Value*> arguments);
 
   Unit& unit_;
   const Function& function_;
@@ -132,6 +139,7 @@ class Emitter {
   std::size_t at_ = 0;
   Value* pollCount_ = nullptr;
   Value* carry_ = nullptr;
+  Value* scratch_ = nullptr;
 };
 
 }  // namespace tutti::softgpu::ptx

@@ -149,10 +149,11 @@ llvm::FunctionCallee Unit::support(const std::string& name, llvm::Type* result,
   return callee;
 }
 
-std::unique_ptr<llvm::Module> translate(const Program& program, const VariableLayout& layout, const KernelReach& reach,
-                                        const Function& kernel, llvm::LLVMContext& context) {
+std::unique_ptr<llvm::Module> translate(const KernelSource& source, const Function& kernel,
+                                        llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
-  Unit unit{program, layout, reach, context, *module, {}};
+  const KernelReach& reach = source.reach;
+  Unit unit{source, context, *module, {}};
   for (const Function* function : reach.functions) {
     if (function != &kernel) unit.functions[function->name] = declareFunction(unit, *function);
   }

@@ -8,9 +8,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include "softgpu/ptx/text/program.h"
-#include "softgpu/ptx/translate/layout.h"
-#include "softgpu/ptx/translate/reach.h"
+#include "softgpu/ptx/translate/source.h"
 
 namespace tutti::softgpu::ptx {
 
@@ -19,10 +17,7 @@ inline constexpr const char* kThreadEntry = "thread";
 inline constexpr const char* kBlockEntry = "block";
 
 /// What functions of one kernel have in common while they are translated.
-struct Unit {
-  const Program& program;
-  const VariableLayout& layout;
-  const KernelReach& reach;
+struct Unit : KernelSource {
   llvm::LLVMContext& context;
   llvm::Module& module;
   std::map<std::string, llvm::Function*> functions;  ///< all of `reach` but the kernel, declared
@@ -32,7 +27,6 @@ struct Unit {
 };
 
 /// Translates `kernel` and what it reaches. Throws TextError where something is not translated.
-std::unique_ptr<llvm::Module> translate(const Program& program, const VariableLayout& layout, const KernelReach& reach,
-                                        const Function& kernel, llvm::LLVMContext& context);
+std::unique_ptr<llvm::Module> translate(const KernelSource& source, const Function& kernel, llvm::LLVMContext& context);
 
 }  // namespace tutti::softgpu::ptx

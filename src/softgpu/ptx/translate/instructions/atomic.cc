@@ -1,5 +1,6 @@
 // Atomic operations: atom, and red, which is the same without a result.
 #include "softgpu/ptx/translate/handlers.h"
+#include "softgpu/ptx/translate/instructions/delayed.h"
 #include "softgpu/ptx/translate/instructions/elements.h"
 #include "softgpu/ptx/translate/instructions/memory_words.h"
 
@@ -108,16 +109,29 @@ void checkForm(Emitter& e, const Instruction& i) {
   if (i.has("async")) e.refuse("an asynchronous reduction");
 }
 
+/// The place of an atomic operation, ready for it.
+Value* placeOf(Emitter& e, const Instruction& i, const Operand& operand) {
+  const Space space = spaceOf(i);
+  Value* address = e.address(operand, space);
+  if (!isDelayed(e, space)) return address;
+  const unsigned bytes = i.type().bits / 8U;
+  checkPlace(e, address, bytes, space);
+  const Strength strength = strengthOf(i);
+  if (strength == Strength::Release || strength == Strength::AcquireRelease) delayedFence(e, scopeOf(i));
+  settle(e, address, bytes);
+  return address;
+}
+
 void atomic(Emitter& e, const Instruction& i) {
   checkForm(e, i);
   const Type type = i.type();
-  Value* old = change(e, i, e.address(i.operands.at(1), spaceOf(i)), type, 2);
+  Value* old = change(e, i, placeOf(e, i, i.operands.at(1)), type, 2);
   e.write(i.operands[0], old, type.isSigned());
 }
 
 void reduce(Emitter& e, const Instruction& i) {
   checkForm(e, i);
-  change(e, i, e.address(i.operands.at(0), spaceOf(i)), i.type(), 1);
+  change(e, i, placeOf(e, i, i.operands.at(0)), i.type(), 1);
 }
 
 }  // namespace

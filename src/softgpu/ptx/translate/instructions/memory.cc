@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "softgpu/ptx/translate/handlers.h"
+#include "softgpu/ptx/translate/instructions/delayed.h"
 #include "softgpu/ptx/translate/instructions/memory_words.h"
 
 namespace tutti::softgpu::ptx {
@@ -12,6 +13,7 @@ struct Access {
   Type type;
   std::vector<Operand> parts;
   Strength strength = Strength::Weak;
+  Space space = Space::Generic;
   Value* address = nullptr;
 
   unsigned bits() const { return static_cast<unsigned>(parts.size()) * type.bits; }
@@ -36,8 +38,30 @@ Access accessOf(Emitter& e, const Instruction& i, const Operand& value, const Op
   access.type = i.type(i.types() - 1);
   access.parts = elementsOfVector(e, i, value);
   access.strength = strengthOf(i);
-  access.address = e.address(address, spaceOf(i));
+  access.space = spaceOf(i);
+  access.address = e.address(address, access.space);
+  if (isDelayed(e, access.space)) checkPlace(e, access.address, access.bits() / 8, access.space);
   return access;
+}
+
+/// The elements of an access, the first one lowest, and back.
+void writeElements(Emitter& e, const Access& access, Value* all) {
+  auto& ir = e.ir();
+  const unsigned width = access.type.bits;
+  for (unsigned n = 0; n < access.parts.size(); ++n) {
+    Value* part = ir.CreateTrunc(ir.CreateLShr(all, std::uint64_t{n} * width), ir.getIntNTy(width));
+    e.write(access.parts[n], part, access.type.isSigned());
+  }
+}
+Value* elementsAsOne(Emitter& e, const Access& access) {
+  auto& ir = e.ir();
+  const unsigned width = access.type.bits;
+  Value* all = e.integer(access.bits(), 0);
+  for (unsigned n = 0; n < access.parts.size(); ++n) {
+    Value* part = ir.CreateZExt(e.bits(access.parts[n], width), all->getType());
+    all = ir.CreateOr(all, ir.CreateShl(part, std::uint64_t{n} * width));
+  }
+  return all;
 }
 
 /// As one word or, where that is longer than 8 bytes, as a vector of words of 8 bytes.
@@ -55,6 +79,7 @@ void goTogether(Emitter& e, bool load) {
 Value* strongLoad(Emitter& e, const Access& access) {
   auto& ir = e.ir();
   goTogether(e, true);
+  if (isDelayed(e, access.space)) return delayedLoad(e, access.address, access.bits() / 8);
   llvm::Type* type = wordType(e, access);
   llvm::LoadInst* load = ir.CreateAlignedLoad(type, access.address, llvm::Align(access.bits() / 8), true);
   if (access.bits() <= 64) {
@@ -68,6 +93,10 @@ Value* strongLoad(Emitter& e, const Access& access) {
 void strongStore(Emitter& e, const Access& access, Value* bits) {
   auto& ir = e.ir();
   goTogether(e, false);
+  if (isDelayed(e, access.space)) {
+    if (access.strength == Strength::Release) return delayedRelease(e, access.address, bits, scopeOf(e.current()));
+    return delayedStore(e, access.address, bits, Delay::EndsLine);
+  }
   if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
   Value* word = ir.CreateBitCast(bits, wordType(e, access));
   llvm::StoreInst* store = ir.CreateAlignedStore(word, access.address, llvm::Align(access.bits() / 8), true);
@@ -78,13 +107,9 @@ void load(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
   const Access access = accessOf(e, i, i.operands.at(0), i.operands.at(1));
   const unsigned width = access.type.bits;
-  if (access.strength != Strength::Weak) {
-    Value* all = strongLoad(e, access);
-    for (unsigned n = 0; n < access.parts.size(); ++n) {
-      Value* part = ir.CreateTrunc(ir.CreateLShr(all, n * width), ir.getIntNTy(width));
-      e.write(access.parts[n], part, access.type.isSigned());
-    }
-    return;
+  if (access.strength != Strength::Weak) return writeElements(e, access, strongLoad(e, access));
+  if (isDelayed(e, access.space)) {
+    return writeElements(e, access, delayedLoad(e, access.address, access.bits() / 8));
   }
   std::vector<Value*> words;
   for (unsigned n = 0; n < access.parts.size(); ++n) {
@@ -98,13 +123,9 @@ void store(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
   const Access access = accessOf(e, i, i.operands.at(1), i.operands.at(0));
   const unsigned width = access.type.bits;
-  if (access.strength != Strength::Weak) {
-    Value* all = e.integer(access.bits(), 0);
-    for (unsigned n = 0; n < access.parts.size(); ++n) {
-      Value* part = ir.CreateZExt(e.bits(access.parts[n], width), all->getType());
-      all = ir.CreateOr(all, ir.CreateShl(part, n * width));
-    }
-    return strongStore(e, access, all);
+  if (access.strength != Strength::Weak) return strongStore(e, access, elementsAsOne(e, access));
+  if (isDelayed(e, access.space)) {
+    return delayedStore(e, access.address, elementsAsOne(e, access), Delay::Any);
   }
   for (unsigned n = 0; n < access.parts.size(); ++n) {
     Value* place = ir.CreateConstGEP1_64(ir.getInt8Ty(), access.address, n * std::uint64_t{width / 8});
@@ -114,6 +135,7 @@ void store(Emitter& e, const Instruction& i) {
 
 void fence(Emitter& e, const Instruction& i) {
   // Proxies, and what a barrier's initialisation needs, are one memory here.
+  if (e.unit().weakMemory) return i.has("proxy") ? void() : delayedFence(e, scopeOf(i));
   const bool weak = i.has("acq_rel") || i.has("acquire") || i.has("release");
   e.ir().CreateFence(weak ? llvm::AtomicOrdering::AcquireRelease : llvm::AtomicOrdering::SequentiallyConsistent);
 }
@@ -123,12 +145,22 @@ void nothing(Emitter&, const Instruction&) {}
 /// cp.async: the copy is made at once; waiting for it is nothing.
 void copyAsync(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
-  if (i.has("commit_group") || i.has("wait_group") || i.has("wait_all")) return;
+  const bool waits = i.has("wait_group") || i.has("wait_all");
+  if (waits && e.unit().weakMemory) return finishCopies(e);
+  if (i.has("commit_group") || waits) return;
   if (!i.has("async") || i.has("bulk") || i.has("mbarrier") || i.has("tensor")) e.refuse("this copy");
   const NumberOperand* bytes = i.operands.at(2).number();
   if (bytes == nullptr) e.refuse("a copy of a size that is no number");
   Value* to = e.address(i.operands.at(0), Space::Shared);
   Value* from = e.address(i.operands.at(1), Space::Global);
+  if (e.unit().weakMemory) {
+    Value* size = ir.getInt32(static_cast<std::uint32_t>(bytes->bits));
+    Value* most =
+        i.operands.size() < 4 ? size : ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.bits(i.operands[3], 32), size);
+    checkPlace(e, to, static_cast<unsigned>(bytes->bits), Space::Shared);
+    checkPlace(e, from, static_cast<unsigned>(bytes->bits), Space::Global);
+    return delayedCopy(e, to, from, static_cast<unsigned>(bytes->bits), ir.CreateZExt(most, ir.getInt64Ty()));
+  }
   if (i.operands.size() < 4) {
     ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), bytes->bits);
     return;
@@ -164,6 +196,12 @@ Strength strengthOf(const Instruction& i) {
   if (i.has("release")) return Strength::Release;
   const bool strong = i.has("relaxed") || i.has("volatile") || i.has("mmio");
   return strong ? Strength::Relaxed : Strength::Weak;
+}
+
+simt::FenceScope scopeOf(const Instruction& i) {
+  if (i.has("cta")) return simt::FenceScope::Block;
+  // Volatile accesses, and releases and fences of a cluster or a device, reach at least so far.
+  return i.has("sys") ? simt::FenceScope::Sys : simt::FenceScope::Gpu;
 }
 
 llvm::AtomicOrdering orderingOf(Strength strength) {

@@ -10,6 +10,8 @@ Space spaceOf(const Instruction& i);
 /// What other threads may see of an access, or make with it.
 enum class Strength : std::uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
 Strength strengthOf(const Instruction& i);
+/// How far its order reaches; the device where it does not say.
+simt::FenceScope scopeOf(const Instruction& i);
 llvm::AtomicOrdering orderingOf(Strength strength);
 
 }  // namespace tutti::softgpu::ptx

@@ -1,0 +1,28 @@
+// Accesses in weak memory (PtxOptions): through HostThread::memory, which lets stores wait.
+#pragma once
+
+#include "device/simt/simt_host_abi.h"
+#include "softgpu/ptx/translate/emitter.h"
+
+namespace tutti::softgpu::ptx {
+
+/// Whether accesses to this space go through weak memory here: others may see it, and the translation is for that.
+bool isDelayed(Emitter& e, Space space);
+/// Traps where the address is no multiple of `bytes`, where it is near 0, and where an access that names the global
+/// space is to shared memory.
+void checkPlace(Emitter& e, Value* address, unsigned bytes, Space space);
+/// `bytes` bytes, at most 32, as one integer.
+Value* delayedLoad(Emitter& e, Value* address, unsigned bytes);
+/// How a store becomes visible: by itself, or not before what was stored earlier to the same 128 bytes.
+enum class Delay : std::uint8_t { Any, EndsLine };
+void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay);
+/// A store of release order: a fence, then the store.
+void delayedRelease(Emitter& e, Value* address, Value* bits, simt::FenceScope scope);
+void delayedFence(Emitter& e, simt::FenceScope scope);
+/// Before an atomic operation on memory itself.
+void settle(Emitter& e, Value* address, unsigned bytes);
+/// A copy of `bytes` bytes, zeros behind the first `there`, that no fence covers before finishCopies().
+void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* there);
+void finishCopies(Emitter& e);
+
+}  // namespace tutti::softgpu::ptx
