@@ -49,6 +49,17 @@ std::uint32_t ptx_mask(std::uint32_t place, std::uint32_t length, std::uint32_t 
 std::uint32_t ptx_extend(std::uint32_t a, std::uint32_t length, std::uint32_t wrap);
 std::uint32_t ptx_extend_signed(std::uint32_t a, std::uint32_t length, std::uint32_t wrap);
 
+// Barriers in memory: 8 bytes, of which programs know nothing.
+void ptx_mbarrier_init(std::uint64_t* object, std::uint32_t count);
+/// `count` arrivals, and `bytes` more bytes to wait for; `drops`: later phases need fewer. Returns what it was before.
+std::uint64_t ptx_mbarrier_arrive(tutti::simt::HostThread* self, std::uint64_t* object, std::uint32_t count,
+                                  std::uint32_t bytes, bool drops);
+/// Bytes to wait for; below 0: that have come.
+void ptx_mbarrier_bytes(std::uint64_t* object, std::int32_t more);
+std::uint32_t ptx_mbarrier_pending(std::uint64_t state);
+bool ptx_mbarrier_done(const std::uint64_t* object, std::uint64_t state);
+bool ptx_mbarrier_parity_done(const std::uint64_t* object, std::uint32_t parity);
+
 // The system.
 std::uint64_t ptx_timer();
 bool ptx_on_stack(std::uint64_t address);

@@ -20,7 +20,9 @@ bool isKnownModifier(std::string_view modifier) {
       "cv", "wb", "wt", "L1", "L2", "unified", "level", "proxy", "alias", "generic", "async", "mbarrier_init",
       "tensormap", "fractional", "range", "evict_last", "evict_first", "evict_normal", "evict_unchanged", "no_allocate",
       "cache_hint", "cvta", "bulk", "tensor", "mbarrier", "commit_group", "wait_group", "wait_all", "noinc", "arrive",
-      "wait", "launch_dependents", "inc", "dec", "min", "max", "add", "exch", "cas",
+      "wait", "launch_dependents", "init", "inval", "arrive_drop", "expect_tx", "complete_tx", "noComplete",
+      "test_wait", "try_wait", "parity", "pending_count", "bulk_group", "read", "multicast", "prefetch", "inc", "dec",
+      "min", "max", "add", "exch", "cas",
       // control and meetings
       "uni", "idx", "sync", "aligned", "warp", "red", "popc", "up", "down", "bfly", "all", "any", "ballot", "u",
       "isspacep"};
@@ -41,6 +43,7 @@ Handler handlerOf(std::string_view opcode) {
     addMoveInstructions(all);
     addMemoryInstructions(all);
     addAtomicInstructions(all);
+    addAsynchronousInstructions(all);
     addControlInstructions(all);
     addCallInstructions(all);
     addMeetingInstructions(all);

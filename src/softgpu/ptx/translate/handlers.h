@@ -23,6 +23,7 @@ void addConvertInstructions(Handlers& handlers);
 void addMoveInstructions(Handlers& handlers);
 void addMemoryInstructions(Handlers& handlers);
 void addAtomicInstructions(Handlers& handlers);
+void addAsynchronousInstructions(Handlers& handlers);
 void addControlInstructions(Handlers& handlers);
 void addCallInstructions(Handlers& handlers);
 void addMeetingInstructions(Handlers& handlers);

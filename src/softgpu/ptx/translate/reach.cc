@@ -61,7 +61,8 @@ bool meetsOthers(const Instruction& i) {
 }
 
 bool changesMemory(const Instruction& i) {
-  return i.opcode == "st" || i.opcode == "red" || i.opcode == "call" || i.opcode == "atom" || i.opcode == "mbarrier";
+  if (i.opcode == "mbarrier") return !i.has("test_wait") && !i.has("try_wait");
+  return i.opcode == "st" || i.opcode == "red" || i.opcode == "call" || i.opcode == "atom";
 }
 
 std::map<std::string, std::size_t> labelsOf(const Function& function) {

@@ -94,6 +94,11 @@ void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* ther
   e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, e.scratch(), ir.getInt64(bytes), ir.getInt1(true)});
 }
 
+void delayedCopyOf(Emitter& e, Value* to, Value* from, Value* bytes, CopyEnd end) {
+  e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, from, bytes, e.ir().getInt1(end == CopyEnd::Awaited)});
+  if (end == CopyEnd::Told) delayedFence(e, simt::FenceScope::Block);
+}
+
 void finishCopies(Emitter& e) {
   e.callMemory(memberOf(offsetof(simt::HostMemory, finishStreaming)), {});
 }

@@ -24,5 +24,8 @@ void settle(Emitter& e, Value* address, unsigned bytes);
 /// A copy of `bytes` bytes, zeros behind the first `there`, that no fence covers before finishCopies().
 void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* there);
 void finishCopies(Emitter& e);
+/// The same for any number of bytes. Told: who learns of its end sees it; else as delayedCopy().
+enum class CopyEnd : std::uint8_t { Told, Awaited };
+void delayedCopyOf(Emitter& e, Value* to, Value* from, Value* bytes, CopyEnd end);
 
 }  // namespace tutti::softgpu::ptx

@@ -1,4 +1,4 @@
-// Loads, stores, copies, fences, and hints about caches.
+// Loads, stores, fences, and hints about caches.
 #include <cstddef>
 
 #include "softgpu/ptx/translate/handlers.h"
@@ -142,36 +142,6 @@ void fence(Emitter& e, const Instruction& i) {
 
 void nothing(Emitter&, const Instruction&) {}
 
-/// cp.async: the copy is made at once; waiting for it is nothing.
-void copyAsync(Emitter& e, const Instruction& i) {
-  auto& ir = e.ir();
-  const bool waits = i.has("wait_group") || i.has("wait_all");
-  if (waits && e.unit().weakMemory) return finishCopies(e);
-  if (i.has("commit_group") || waits) return;
-  if (!i.has("async") || i.has("bulk") || i.has("mbarrier") || i.has("tensor")) e.refuse("this copy");
-  const NumberOperand* bytes = i.operands.at(2).number();
-  if (bytes == nullptr) e.refuse("a copy of a size that is no number");
-  Value* to = e.address(i.operands.at(0), Space::Shared);
-  Value* from = e.address(i.operands.at(1), Space::Global);
-  if (e.unit().weakMemory) {
-    Value* size = ir.getInt32(static_cast<std::uint32_t>(bytes->bits));
-    Value* most =
-        i.operands.size() < 4 ? size : ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.bits(i.operands[3], 32), size);
-    checkPlace(e, to, static_cast<unsigned>(bytes->bits), Space::Shared);
-    checkPlace(e, from, static_cast<unsigned>(bytes->bits), Space::Global);
-    return delayedCopy(e, to, from, static_cast<unsigned>(bytes->bits), ir.CreateZExt(most, ir.getInt64Ty()));
-  }
-  if (i.operands.size() < 4) {
-    ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), bytes->bits);
-    return;
-  }
-  // Fewer bytes are there than are written: the rest is zeros.
-  ir.CreateMemSet(to, ir.getInt8(0), bytes->bits, llvm::MaybeAlign());
-  Value* there = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.bits(i.operands[3], 32),
-                                          ir.getInt32(static_cast<std::uint32_t>(bytes->bits)));
-  ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), there);
-}
-
 void makePolicy(Emitter& e, const Instruction& i) {
   e.write(i.operands.at(0), e.integer(64, 0));
 }
@@ -221,7 +191,6 @@ void addMemoryInstructions(Handlers& handlers) {
   handlers["ld"] = handlers["ldu"] = load;
   handlers["st"] = store;
   handlers["fence"] = handlers["membar"] = fence;
-  handlers["cp"] = copyAsync;
   handlers["createpolicy"] = makePolicy;
   for (const std::string_view hint :
        {"prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "setmaxnreg", "pmevent"}) {
