@@ -110,12 +110,12 @@ selp.u32 %s, 1, 0, %p;
 TEST(PtxMbarrier, BytesThatAreExpectedAreWaitedFor) {
   const auto lanes = runLanes(initialised(1) + R"(
 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [barrier], 48;
-mbarrier.arrive.expect_tx.shared::cta.b64 %l0, [barrier], 16;
+mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %l0, [barrier], 16;
 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [barrier], 40;
 mbarrier.test_wait.shared.b64 %p, [barrier], %l0;
 selp.u32 %r, 1, 0, %p;
 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [barrier], 24;
-mbarrier.test_wait.shared.b64 %p, [barrier], %l0;
+mbarrier.try_wait.shared.b64 %p, [barrier], %l0;
 selp.u32 %s, 1, 0, %p;
 mbarrier.inval.shared::cta.b64 [barrier];
 )",

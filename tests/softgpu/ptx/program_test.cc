@@ -164,5 +164,30 @@ TEST_F(PtxPrograms, Switches) {
             (Values{5, 10, 7, 9, std::uint64_t{4} << 40, 2 + 29, 0x60000000, ~std::uint64_t{7}, ~std::uint64_t{8}}));
 }
 
+TEST_F(PtxPrograms, BarriersOfTheLibraryHandWordsOn) {
+  const Words in = upTo(10, [](std::uint64_t i) { return 3 * i + 1; });
+  const Values out = run("pingPong", {{70, 1, 1}, {1, 1, 1}, 0}, in, 70);
+  ASSERT_EQ(out.size(), 70u);
+  for (std::uint64_t i = 0; i < 70; ++i) EXPECT_EQ(out[i], sumOf(in) * (i + 1)) << i;
+}
+
+TEST_F(PtxPrograms, PipelinesOverlapCopies) {
+  const Words in = upTo(5 * 64, [](std::uint64_t i) { return i + 1; });
+  const Values out = run("pipelined", {{64, 1, 1}, {1, 1, 1}, 0}, in, 64, 5 * 64);
+  ASSERT_EQ(out.size(), 64u);
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t part = 0; part < 5; ++part) sum += (part * 64 + i + 1) * (part + 1);
+    EXPECT_EQ(out[i], sum) << i;
+  }
+}
+
+TEST_F(PtxPrograms, BulkCopiesArriveBeforeTheirBarrier) {
+  const Words in = upTo(128, [](std::uint64_t i) { return i * i; });
+  const Values out = run("fetchesInBulk", {{128, 1, 1}, {1, 1, 1}, 0}, in, 128, 128);
+  ASSERT_EQ(out.size(), 128u);
+  for (std::uint64_t i = 0; i < 128; ++i) EXPECT_EQ(out[i], (i + 1) % 128 * ((i + 1) % 128)) << i;
+}
+
 }  // namespace
 }  // namespace tutti::softgpu::test

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
+#include <cuda/barrier>
+#include <cuda/pipeline>
 
 namespace cg = cooperative_groups;
 using Word = unsigned long long;
@@ -186,4 +188,63 @@ extern "C" __global__ void switches(const Word* in, Word* out, unsigned int) {
       result = ~value;
   }
   out[threadIdx.x] = result;
+}
+
+/// Halves of the block hand a word back and forth, by two barriers.
+extern "C" __global__ void pingPong(const Word* in, Word* out, unsigned int) {
+  using Barrier = cuda::barrier<cuda::thread_scope_block>;
+  __shared__ Barrier full, empty;
+  __shared__ Word cell;
+  if (threadIdx.x == 0) {
+    init(&full, blockDim.x);
+    init(&empty, blockDim.x);
+  }
+  __syncthreads();
+  Word sum = 0;
+  for (unsigned int i = 0; i < 10; ++i) {
+    if (threadIdx.x == 0) cell = in[i];
+    full.arrive_and_wait();
+    sum += cell * (threadIdx.x + 1);
+    empty.arrive_and_wait();
+  }
+  out[threadIdx.x] = sum;
+}
+
+/// The next part is copied while this one is summed up.
+extern "C" __global__ void pipelined(const Word* in, Word* out, unsigned int count) {
+  constexpr unsigned int kStages = 2, kThreads = 64;
+  __shared__ Word cells[kStages][kThreads];
+  auto pipeline = cuda::make_pipeline();
+  const unsigned int parts = count / kThreads;
+  Word sum = 0;
+  for (unsigned int fetched = 0, part = 0; part < parts; ++part) {
+    for (; fetched < parts && fetched < part + kStages; ++fetched) {
+      pipeline.producer_acquire();
+      cuda::memcpy_async(&cells[fetched % kStages][threadIdx.x], &in[fetched * kThreads + threadIdx.x],
+                         cuda::aligned_size_t<8>(8), pipeline);
+      pipeline.producer_commit();
+    }
+    pipeline.consumer_wait();
+    sum += cells[part % kStages][threadIdx.x] * (part + 1);
+    pipeline.consumer_release();
+  }
+  out[threadIdx.x] = sum;
+}
+
+/// One thread has all of it copied at once, which becomes a bulk copy.
+extern "C" __global__ void fetchesInBulk(const Word* in, Word* out, unsigned int count) {
+  using Barrier = cuda::barrier<cuda::thread_scope_block>;
+  __shared__ alignas(16) Word cells[128];
+  __shared__ Barrier ready;
+  if (threadIdx.x == 0) init(&ready, blockDim.x);
+  __syncthreads();
+  Barrier::arrival_token token;
+  if (threadIdx.x == 0) {
+    cuda::device::memcpy_async_tx(cells, in, cuda::aligned_size_t<16>(count * sizeof(Word)), ready);
+    token = cuda::device::barrier_arrive_tx(ready, 1, count * sizeof(Word));
+  } else {
+    token = ready.arrive();
+  }
+  ready.wait(std::move(token));
+  out[threadIdx.x] = cells[(threadIdx.x + 1) % count];
 }

@@ -1,6 +1,7 @@
 // Calls. Arguments and results travel in blocks of bytes, laid out like a kernel's parameters: they serve numbers and
 // structures, known targets and unknown ones alike, and where LLVM inlines the target nothing of them stays.
 #include "softgpu/ptx/translate/handlers.h"
+#include "softgpu/ptx/translate/instructions/delayed.h"
 
 namespace tutti::softgpu::ptx {
 namespace {
@@ -69,6 +70,8 @@ void callBuiltIn(Emitter& e, const std::string& name, const Blocks& blocks) {
     ir.CreateUnreachable();
     return;
   }
+  // Stores that wait must not find the memory of somebody else.
+  if (name == "free" && e.unit().weakMemory) delayedFence(e, simt::FenceScope::Sys);
   e.callSupport("ptx_" + name, ir.getVoidTy(), {blocks.arguments, blocks.results});
 }
 
