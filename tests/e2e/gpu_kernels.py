@@ -4,6 +4,7 @@ assembly, and a program's own."""
 import sys
 import tempfile
 
+from failures import close, expect_errors, kill, start
 from support import BUILD, SKIP, Process, check, free_port, main, run, run_for_code
 
 CONFORMANCE = BUILD / "tests/e2e/conformance"
@@ -67,6 +68,19 @@ def threads_in_any_order():
             check("Out of bounds values : 0 OK" in said, f"seed {seed}, {protocol}:\n{said}")
 
 
+def kernels_of_survivors_end_when_a_rank_is_killed():
+    for protocol in ("LL128", "Simple"):
+        processes = start(range(4), 4, free_port(), SOFTGPU_KERNELS="PTX", SOFTGPU_PTX_CACHE=CACHE, NCCL_PROTO=protocol)
+        try:
+            for process in processes.values():
+                process.wait_for("reduced 8", 300)
+            kill(processes[2])
+            del processes[2]
+            expect_errors(processes, 2)
+        finally:
+            close(processes)
+
+
 def training_with_kernels_of_its_own_ends_with_the_weights_of_the_host():
     said = run(4, BUILD / "examples/05_own_kernels", 4, 100, SOFTGPU_PTX_CACHE=CACHE)
     check("4 devices: weights differ by at most" in said, said)
@@ -89,4 +103,5 @@ if __name__ == "__main__":
         sys.exit(SKIP)
     main(every_protocol_of_ring_and_tree, what_is_chosen_for_each_collective, over_shared_memory_and_tcp,
          kernels_of_both_forms_do_not_meet, halves_and_small_floats, threads_in_any_order,
-         kernels_for_the_host_are_not_needed, training_with_kernels_of_its_own_ends_with_the_weights_of_the_host)
+         kernels_of_survivors_end_when_a_rank_is_killed, kernels_for_the_host_are_not_needed,
+         training_with_kernels_of_its_own_ends_with_the_weights_of_the_host)
