@@ -79,7 +79,8 @@ extern "C" {
 /// Reads an image: PTX text, a fatbin, or the wrapper around one that nvcc puts into a program. `bytes` is 0 where the
 /// caller knows none: text then ends at a NUL. Of a fatbin's PTX the newest that a device of that capability runs is
 /// taken. Null where it cannot be read; `why` then says so in a sentence, within `whyBytes`. `abiVersion` is
-/// kPtxAbiVersion. The image and the options may go afterwards. Thread-safe.
+/// kPtxAbiVersion. The image and the options may go afterwards. Who loads the same code again for the same options gets
+/// the same program, which is to be unloaded as often. Thread-safe.
 const tutti::softgpu::PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const void* image, std::size_t bytes,
                                                  const tutti::softgpu::PtxOptions* options, char* why,
                                                  std::size_t whyBytes);
@@ -87,6 +88,6 @@ const tutti::softgpu::PtxProgram* softgpuPtxLoad(std::uint32_t abiVersion, const
 /// that is not translated: `why` names the instruction and its line. Thread-safe.
 const tutti::simt::HostKernel* softgpuPtxKernel(const tutti::softgpu::PtxProgram* program, std::uint32_t index,
                                                 char* why, std::size_t whyBytes);
-/// Nothing of it may run any more.
+/// The last one: nothing of it may run any more.
 void softgpuPtxUnload(const tutti::softgpu::PtxProgram* program);
 }

@@ -88,8 +88,8 @@ struct Code::Jit {
   int kernels = 0;
 };
 
-Code::Code(std::string_view text, std::string cacheFolder)
-    : jit_(new Jit{.cache = CodeCache(std::move(cacheFolder))}), textSum_(sha256(text)) {}
+Code::Code(std::string textSum, std::string cacheFolder)
+    : jit_(new Jit{.cache = CodeCache(std::move(cacheFolder))}), textSum_(std::move(textSum)) {}
 
 Code::~Code() = default;
 

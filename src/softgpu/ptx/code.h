@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "device/simt/simt_host_abi.h"
 #include "softgpu/ptx/text/program.h"
@@ -25,8 +24,8 @@ struct KernelCode {
 /// The code of one program's kernels, which lives as long as this. One thread at a time.
 class Code {
  public:
-  /// `text` is the program's. What is compiled is kept in `cacheFolder`; empty: nowhere.
-  Code(std::string_view text, std::string cacheFolder);
+  /// `textSum`: sha256() of the program's text. What is compiled is kept in `cacheFolder`; empty: nowhere.
+  Code(std::string textSum, std::string cacheFolder);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
@@ -37,7 +36,7 @@ class Code {
  private:
   struct Jit;
   std::unique_ptr<Jit> jit_;
-  std::string textSum_;  ///< in hexadecimal
+  std::string textSum_;
 };
 
 }  // namespace tutti::softgpu::ptx

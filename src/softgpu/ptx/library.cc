@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "softgpu/ptx/code.h"
+#include "softgpu/ptx/code_cache.h"
 #include "softgpu/ptx/fatbin.h"
 #include "softgpu/ptx/text/parser.h"
 #include "softgpu/ptx_library.h"
@@ -26,18 +28,31 @@ struct LoadedKernel {
   bool compiled = false;
 };
 
-/// A PtxProgram and all that it points to.
+/// A PtxProgram and all that it points to. Whoever loads the same text for the same purpose shares it: a program loads
+/// its code on every device.
 struct Loaded : PtxProgram {
   Program program;
   VariableLayout layout;
   std::deque<LoadedKernel> kernels;
   std::vector<PtxFunction> functionTable;
   std::unique_ptr<Code> code;
-  std::string text;
+  std::string textSum;
   std::string cacheFolder;
   bool weakMemory = false;
   std::mutex mutex;
+  std::string key;  ///< in Shared
+  int users = 1;    ///< guarded by Shared's mutex
 };
+
+/// Never destroyed: programs unload code as late as they like.
+struct Shared {
+  std::mutex mutex;
+  std::map<std::string, Loaded*> programs;
+};
+Shared& shared() {
+  static auto& all = *new Shared;
+  return all;
+}
 
 void say(const std::string& what, char* why, std::size_t whyBytes) {
   if (why != nullptr && whyBytes != 0) std::snprintf(why, whyBytes, "%s", what.c_str());
@@ -55,10 +70,9 @@ PtxFunction describe(const LoadedKernel& kernel) {
   return described;
 }
 
-std::unique_ptr<Loaded> load(std::string text, const PtxOptions& options) {
+std::unique_ptr<Loaded> load(const std::string& text, const PtxOptions& options) {
   auto loaded = std::make_unique<Loaded>();
   loaded->program = parseProgram(text);
-  loaded->text = std::move(text);
   loaded->cacheFolder = options.cacheFolder == nullptr ? "" : options.cacheFolder;
   loaded->weakMemory = options.weakMemory;
   loaded->layout = layOut(loaded->program);
@@ -81,8 +95,34 @@ std::unique_ptr<Loaded> load(std::string text, const PtxOptions& options) {
   return loaded;
 }
 
+Loaded* loadOnce(const std::string& text, const PtxOptions& options) {
+  const std::string sum = sha256(text);
+  const std::string folder = options.cacheFolder == nullptr ? "" : options.cacheFolder;
+  const std::string key = sum + (options.weakMemory ? " weak " : " ") + folder;
+  const std::lock_guard lock(shared().mutex);
+  if (const auto known = shared().programs.find(key); known != shared().programs.end()) {
+    ++known->second->users;
+    return known->second;
+  }
+  std::unique_ptr<Loaded> loaded = load(text, options);
+  loaded->textSum = sum;
+  loaded->key = key;
+  shared().programs[key] = loaded.get();
+  return loaded.release();
+}
+
+void unload(const Loaded& program) {
+  auto& used = const_cast<Loaded&>(program);
+  {
+    const std::lock_guard lock(shared().mutex);
+    if (--used.users > 0) return;
+    shared().programs.erase(used.key);
+  }
+  delete &program;
+}
+
 void compile(Loaded& program, LoadedKernel& kernel) {
-  if (program.code == nullptr) program.code = std::make_unique<Code>(program.text, program.cacheFolder);
+  if (program.code == nullptr) program.code = std::make_unique<Code>(program.textSum, program.cacheFolder);
   addLoops(kernel.reach);
   // In weak memory every thread has a place of its own, where its stores wait.
   kernel.reach.waits = kernel.reach.waits || program.weakMemory;
@@ -129,7 +169,7 @@ __attribute__((visibility("default"))) const PtxProgram* softgpuPtxLoad(std::uin
     return nullptr;
   }
   return ptx::guarded<const PtxProgram*>(
-      why, whyBytes, "", [&] { return ptx::load(ptx::ptxOf(image, bytes, options->capability), *options).release(); });
+      why, whyBytes, "", [&] { return ptx::loadOnce(ptx::ptxOf(image, bytes, options->capability), *options); });
 }
 
 __attribute__((visibility("default"))) const simt::HostKernel* softgpuPtxKernel(const PtxProgram* given,
@@ -149,7 +189,7 @@ __attribute__((visibility("default"))) const simt::HostKernel* softgpuPtxKernel(
 }
 
 __attribute__((visibility("default"))) void softgpuPtxUnload(const PtxProgram* program) {
-  delete static_cast<const ptx::Loaded*>(program);
+  ptx::unload(*static_cast<const ptx::Loaded*>(program));
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "softgpu/ptx/run.h"
@@ -165,6 +166,21 @@ TEST(PtxImage, CommentsAndDebugDirectivesSayNothing) {
   ASSERT_NE(program.get(), nullptr) << program.why();
   EXPECT_EQ(program.get()->variableCount, 0u);
   EXPECT_EQ(program.run("stores", {}, {}, 1), std::vector<std::uint64_t>{6});
+}
+
+TEST(PtxImage, TheSameTextIsReadOnceAndOtherTextIsNot) {
+  const std::string text = withCode("");
+  const Program first(text.c_str(), 0, nullptr, std::nullopt);
+  {
+    const Program second(text.c_str(), 0, nullptr, std::nullopt);
+    EXPECT_EQ(first.get(), second.get());
+  }
+  const Program other((text + "\n").c_str(), 0, nullptr, std::nullopt);
+  EXPECT_NE(first.get(), other.get());
+  const Program weak(text.c_str(), 0, nullptr, 1);
+  EXPECT_NE(first.get(), weak.get()) << "its code is another";
+  ASSERT_NE(first.get(), nullptr);
+  EXPECT_EQ(first.get()->functionCount, 1u) << "it is there as long as anybody uses it";
 }
 
 }  // namespace
