@@ -1,4 +1,6 @@
 #include <cerrno>
+#include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "support/descriptors.h"
@@ -82,8 +84,10 @@ struct StatusCase {
 };
 const StatusCase kStatuses[] = {{IBV_WC_LOC_LEN_ERR, "IBV_WC_LOC_LEN_ERR(1)"},
                                 {IBV_WC_LOC_QP_OP_ERR, "IBV_WC_LOC_QP_OP_ERR(2)"},
+                                {IBV_WC_LOC_EEC_OP_ERR, "IBV_WC_LOC_EEC_OP_ERR(3)"},
                                 {IBV_WC_LOC_PROT_ERR, "IBV_WC_LOC_PROT_ERR(4)"},
                                 {IBV_WC_WR_FLUSH_ERR, "IBV_WC_WR_FLUSH_ERR(5)"},
+                                {IBV_WC_MW_BIND_ERR, "IBV_WC_MW_BIND_ERR(6)"},
                                 {IBV_WC_BAD_RESP_ERR, "IBV_WC_BAD_RESP_ERR(7)"},
                                 {IBV_WC_LOC_ACCESS_ERR, "IBV_WC_LOC_ACCESS_ERR(8)"},
                                 {IBV_WC_REM_INV_REQ_ERR, "IBV_WC_REM_INV_REQ_ERR(9)"},
@@ -91,7 +95,13 @@ const StatusCase kStatuses[] = {{IBV_WC_LOC_LEN_ERR, "IBV_WC_LOC_LEN_ERR(1)"},
                                 {IBV_WC_REM_OP_ERR, "IBV_WC_REM_OP_ERR(11)"},
                                 {IBV_WC_RETRY_EXC_ERR, "IBV_WC_RETRY_EXC_ERR(12)"},
                                 {IBV_WC_RNR_RETRY_EXC_ERR, "IBV_WC_RNR_RETRY_EXC_ERR(13)"},
+                                {IBV_WC_LOC_RDD_VIOL_ERR, "IBV_WC_LOC_RDD_VIOL_ERR(14)"},
+                                {IBV_WC_REM_INV_RD_REQ_ERR, "IBV_WC_REM_INV_RD_REQ_ERR(15)"},
+                                {IBV_WC_REM_ABORT_ERR, "IBV_WC_REM_ABORT_ERR(16)"},
+                                {IBV_WC_INV_EECN_ERR, "IBV_WC_INV_EECN_ERR(17)"},
+                                {IBV_WC_INV_EEC_STATE_ERR, "IBV_WC_INV_EEC_STATE_ERR(18)"},
                                 {IBV_WC_FATAL_ERR, "IBV_WC_FATAL_ERR(19)"},
+                                {IBV_WC_RESP_TIMEOUT_ERR, "IBV_WC_RESP_TIMEOUT_ERR(20)"},
                                 {IBV_WC_GENERAL_ERR, "IBV_WC_GENERAL_ERR(21)"}};
 
 /// All at a time: each waits a second for the peer to say that it leaves.
@@ -350,6 +360,64 @@ TEST_F(IbFailure, EndsAConnectionWhoseQueuePairTheNicHasGivenUp) {
   void* const received = pair->recv(incoming(100).place(100));
   EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", IBV_EVENT_QP_FATAL), 1);
   EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
+}
+
+TEST_F(IbFailure, EndsAConnectionWhoseQueuePairMadeARequestThatIsRefused) {
+  expectLog("Got async event on queue pair");
+  allowLog("invalid request local work queue error");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", IBV_EVENT_QP_REQ_ERR), 1);
+  EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
+}
+
+TEST_F(IbFailure, EndsAConnectionWhoseQueuePairReachedForMemoryThatIsNotItsOwn) {
+  expectLog("Got async event on queue pair");
+  allowLog("local access violation work queue error");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", IBV_EVENT_QP_ACCESS_ERR), 1);
+  EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
+}
+
+TEST_F(IbFailure, EndsTheConnectionsOfADeviceWhoseCompletionsOverflow) {
+  expectLog("Got async fatal event: CQ error");
+  expectLog("b0:1 has failed (CQ error)");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  tuttiFakeVerbs()->portEvent("b0", IBV_EVENT_CQ_ERR, 0);
+  EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
+}
+
+TEST_F(IbFailure, TellsOfEventsThatChangeAPortAndGoesOn) {
+  allowLog("Got non-fatal async event");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  constexpr std::pair<ibv_event_type, const char*> kEvents[] = {{IBV_EVENT_LID_CHANGE, "LID change("},
+                                                                {IBV_EVENT_PKEY_CHANGE, "P_Key change("},
+                                                                {IBV_EVENT_SM_CHANGE, "SM change("},
+                                                                {IBV_EVENT_CLIENT_REREGISTER, "client reregistration("},
+                                                                {IBV_EVENT_GID_CHANGE, "GID table change("}};
+  for (const auto& [event, text] : kEvents) {
+    tuttiFakeVerbs()->portEvent("b0", event, 1);
+    EXPECT_TRUE(until([line = std::string("b0:1 Got non-fatal async event: ") + text] { return logged(line); }))
+        << text;
+  }
+  pair->finishSend(pair->send(outgoing(100).place(100)));
+  EXPECT_EQ(pair->finishRecv(received), std::vector<int>{100});
+}
+
+TEST_F(IbFailure, IsNotDisturbedByEventsOfQueuePairsThatAreWell) {
+  allowLog("Got async event: path migrated(");
+  connect();
+  void* const received = pair->recv(incoming(100).place(100));
+  for (const ibv_event_type event :
+       {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_PATH_MIG}) {
+    EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", event), 1);
+  }
+  EXPECT_TRUE(until([] { return logged("Got async event: path migrated("); })) << "the last one: all were heard";
+  pair->finishSend(pair->send(outgoing(100).place(100)));
+  EXPECT_EQ(pair->finishRecv(received), std::vector<int>{100});
 }
 
 }  // namespace

@@ -70,16 +70,35 @@ ibv_mr* addRegion(ibv_pd* pd, std::unique_ptr<Region> region, std::uintptr_t fir
   return &region.release()->mr;
 }
 
+/// The words of the real library.
 const char* nameOf(ibv_event_type event) {
   switch (event) {
+    case IBV_EVENT_CQ_ERR:
+      return "CQ error";
     case IBV_EVENT_QP_FATAL:
       return "local work queue catastrophic error";
+    case IBV_EVENT_QP_REQ_ERR:
+      return "invalid request local work queue error";
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return "local access violation work queue error";
     case IBV_EVENT_DEVICE_FATAL:
       return "local catastrophic error";
     case IBV_EVENT_PORT_ERR:
       return "port error";
     case IBV_EVENT_PORT_ACTIVE:
       return "port active";
+    case IBV_EVENT_LID_CHANGE:
+      return "LID change";
+    case IBV_EVENT_PKEY_CHANGE:
+      return "P_Key change";
+    case IBV_EVENT_SM_CHANGE:
+      return "SM change";
+    case IBV_EVENT_CLIENT_REREGISTER:
+      return "client reregistration";
+    case IBV_EVENT_GID_CHANGE:
+      return "GID table change";
+    case IBV_EVENT_PATH_MIG:
+      return "path migrated";
     default:
       return "another event";
   }

@@ -96,8 +96,17 @@ void NicEvents::take(const ibv_async_event& event) {
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
       return logTrace(kNet, "NET/IB : {}: {}", name_, text);
-    default:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
       return takePortEvent(event, text);
+    default:
+      // Of what this library does not make, or newer than it: what the event is of is not known.
+      warn("NET/IB : {} Got async event: {}({})", name_, text, static_cast<int>(event.event_type));
   }
 }
 
