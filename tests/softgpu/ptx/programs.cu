@@ -10,6 +10,9 @@
 #include <cuda/barrier>
 #include <cuda/pipeline>
 
+// Barriers in shared memory are made by init().
+#pragma nv_diag_suppress static_var_with_dynamic_init
+
 namespace cg = cooperative_groups;
 using Word = unsigned long long;
 
