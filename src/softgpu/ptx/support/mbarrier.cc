@@ -62,7 +62,7 @@ std::uint64_t ptx_mbarrier_arrive(HostThread* self, std::uint64_t* object, std::
 void ptx_mbarrier_bytes(std::uint64_t* object, std::int32_t more) {
   Barrier barrier = Barrier::of(*object);
   barrier.bytes += more;
-  if (more < 0) barrier.completeIfDone();
+  barrier.completeIfDone();
   *object = barrier.word();
 }
 

@@ -12,14 +12,17 @@ namespace {
 constexpr unsigned kBulkAlign = 16;
 constexpr unsigned kBarrierBytes = 8;
 
-/// The address of an mbarrier object.
-Value* barrierAt(Emitter& e, const Instruction& i, std::size_t operand) {
-  const Space space = spaceOf(i);
+/// The address of an mbarrier object, where it can be worked on.
+Value* barrierAt(Emitter& e, const Instruction& i, std::size_t operand, Space space) {
   Value* address = e.address(i.operands.at(operand), space);
   if (!e.unit().weakMemory) return address;
   checkPlace(e, address, kBarrierBytes, space);
   settle(e, address, kBarrierBytes);
   return address;
+}
+
+Value* barrierAt(Emitter& e, const Instruction& i, std::size_t operand) {
+  return barrierAt(e, i, operand, spaceOf(i));
 }
 
 void addBytes(Emitter& e, Value* barrier, Value* bytes) {
@@ -75,7 +78,7 @@ void barrierInMemory(Emitter& e, const Instruction& i) {
 void copyBulk(Emitter& e, const Instruction& i) {
   auto& ir = e.ir();
   if (i.has("prefetch")) return;
-  if (i.has("tensor") || i.opcode != "cp") e.refuse("this copy");
+  if (i.has("tensor")) e.refuse("this copy");
   const bool toGlobal = i.modifiers.size() > 2 && i.modifiers[2] == "global";
   const bool fromGlobal = !toGlobal && i.has("global");
   Value* to = e.address(i.operands.at(0), toGlobal ? Space::Global : Space::Shared);
@@ -90,13 +93,7 @@ void copyBulk(Emitter& e, const Instruction& i) {
   } else {
     ir.CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), size);
   }
-  if (!told) return;
-  Value* barrier = e.address(i.operands.at(3), Space::Shared);
-  if (e.unit().weakMemory) {
-    checkPlace(e, barrier, kBarrierBytes, Space::Shared);
-    settle(e, barrier, kBarrierBytes);
-  }
-  addBytes(e, barrier, ir.CreateNeg(bytes));
+  if (told) addBytes(e, barrierAt(e, i, 3, Space::Shared), ir.CreateNeg(bytes));
 }
 
 /// cp.async: [to], [from], bytes{, bytes that are there}: the rest is zeros.
@@ -137,7 +134,7 @@ void copy(Emitter& e, const Instruction& i) {
   // What .read waits for is that sources have been read.
   if (waits && e.unit().weakMemory && !i.has("read")) return finishCopies(e);
   if (i.has("commit_group") || waits) return;
-  if (!i.has("async") || i.has("reduce")) e.refuse("this copy");
+  if (!i.has("async")) e.refuse("this copy");
   if (i.has("mbarrier") && !i.has("bulk")) return arriveAfterCopies(e, i);
   i.has("bulk") ? copyBulk(e, i) : copySmall(e, i);
 }

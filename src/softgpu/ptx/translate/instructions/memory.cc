@@ -135,7 +135,10 @@ void store(Emitter& e, const Instruction& i) {
 
 void fence(Emitter& e, const Instruction& i) {
   // Proxies, and what a barrier's initialisation needs, are one memory here.
-  if (e.unit().weakMemory) return i.has("proxy") ? void() : delayedFence(e, scopeOf(i));
+  if (e.unit().weakMemory) {
+    if (!i.has("proxy")) delayedFence(e, scopeOf(i));
+    return;
+  }
   const bool weak = i.has("acq_rel") || i.has("acquire") || i.has("release");
   e.ir().CreateFence(weak ? llvm::AtomicOrdering::AcquireRelease : llvm::AtomicOrdering::SequentiallyConsistent);
 }
