@@ -6,11 +6,11 @@
 
 #include "base/log.h"
 #include "bootstrap/loop/connection_loop.h"
+#include "bootstrap/loop/invitations.h"
 
 namespace tutti::bootstrap {
 namespace {
 
-constexpr auto kLookAtAbort = milliseconds(100);
 /// What a rank has said before it was lost may still be on its way on another connection.
 constexpr auto kLossGrace = milliseconds(500);
 

@@ -6,12 +6,6 @@
 #include "base/log.h"
 
 namespace tutti::bootstrap {
-namespace {
-
-constexpr milliseconds kLookAround{100};
-
-}  // namespace
-
 void Invitations::add(const ncclUniqueId& id) {
   const std::lock_guard lock(mutex_);
   ids_.push_back(id);
@@ -63,7 +57,7 @@ Result<ncclUniqueId> Invitations::take(Deadline deadline, const Abort& abort, De
           "Bootstrap: ncclCommGrow waits for the unique id by which to grow: the rank that called ncclCommGetUniqueId "
           "has to pass it to ncclCommGrow. Waiting goes on; TUTTI_SPLIT_REPORT_SEC sets when this is said");
     }
-    changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAround)).when());
+    changed_.wait_until(lock, deadline.earlierOf(Deadline::in(kLookAtAbort)).when());
   }
 }
 

@@ -15,6 +15,9 @@
 
 namespace tutti::bootstrap {
 
+/// Between two looks of a wait at its communicator's abort.
+inline constexpr std::chrono::milliseconds kLookAtAbort{100};
+
 /// Shared with whoever waits for an invitation: the communicator may end meanwhile. Any thread.
 class Invitations {
  public:

@@ -41,9 +41,6 @@ namespace tutti::comm {
 
 namespace {
 
-/// How long kernels and threads may take to notice an abort: they poll, so this is ample.
-constexpr milliseconds kLeaveBound{10'000};
-
 std::shared_ptr<BackgroundTask> taskOf(ncclComm& comm) {
   const std::lock_guard lock(comm.progress.mutex);
   return comm.progress.task;

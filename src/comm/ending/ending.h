@@ -1,6 +1,7 @@
 // The end of a communicator: waiting for what is under way, taking leave of the peers, freeing.
 #pragma once
 
+#include <chrono>
 #include <string_view>
 
 #include "base/status.h"
@@ -8,6 +9,9 @@
 struct ncclComm;
 
 namespace tutti::comm {
+
+/// How long kernels and threads may take to notice an abort, or a revocation: they poll, so this is ample.
+inline constexpr std::chrono::milliseconds kLeaveBound{10'000};
 
 /// The bootstrap is there: from now on whoever ends the communicator tells peers at once. They are told here where the
 /// communicator was aborted before.

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/ending/ending.h"
 #include "comm/launch/launch.h"
 #include "comm/state/background.h"
 #include "comm/state/call_gate.h"
@@ -19,8 +20,6 @@ namespace tutti::comm {
 
 namespace {
 
-/// As long as an abort waits for the same.
-constexpr milliseconds kUnderWayBound{10'000};
 /// What is under way may be about to end: the revoked rank may have done its part of it.
 constexpr milliseconds kRevokeGrace{200};
 
@@ -38,13 +37,13 @@ std::string underWay(ncclComm& comm, const BackgroundTask* before) {
 
 /// Also ends when somebody frees the communicator, who waits for this thread.
 Status awaitRest(ncclComm& comm, const BackgroundTask* before) {
-  const Deadline deadline = Deadline::in(kUnderWayBound);
+  const Deadline deadline = Deadline::in(kLeaveBound);
   std::string left = underWay(comm, before);
   while (!left.empty() && !comm.progress.ending.load()) {
     if (deadline.expired()) {
       return fail(ncclSystemError,
                   "{}: {} did not end within {} s after ncclCommRevoke; buffers of its operations are still in use",
-                  describeComm(comm), left, kUnderWayBound.count() / 1000);
+                  describeComm(comm), left, kLeaveBound.count() / 1000);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     left = underWay(comm, before);

@@ -14,7 +14,6 @@ namespace tutti::comm {
 
 namespace {
 
-constexpr int kUndefined = NCCL_CONFIG_UNDEF_INT;
 constexpr int kMaxCtas = 64;
 constexpr unsigned kConfigMagic = 0xcafebeef;
 
@@ -31,7 +30,7 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
         adopted.magic, kConfigMagic, user.size, adopted.version, sizeof(adopted), NCCL_VERSION_CODE);
   }
   for (const ConfigField& field : configFields()) {
-    if (field.since > adopted.version) adopted.*field.member = kUndefined;
+    if (field.since > adopted.version) adopted.*field.member = ConfigField::kUndefined;
   }
   constexpr unsigned kNetNameSince = 21700;
   if (adopted.version < kNetNameSince) adopted.netName = nullptr;
@@ -41,7 +40,7 @@ Result<ncclConfig_t> adopt(const ncclConfig_t& user) {
 Status checkValues(const ncclConfig_t& config) {
   for (const ConfigField& field : configFields()) {
     const int value = config.*field.member;
-    if (value == kUndefined || (value >= field.lowest && value <= field.highest)) continue;
+    if (value == ConfigField::kUndefined || (value >= field.lowest && value <= field.highest)) continue;
     return fail(ncclInvalidArgument, "Invalid config {} attribute value {} (allowed: {}..{})", field.name, value,
                 field.lowest, field.highest == ConfigField::kUnbounded ? "" : std::to_string(field.highest));
   }
@@ -58,7 +57,7 @@ Status checkValues(const ncclConfig_t& config) {
 void logSettings(const ncclConfig_t& config) {
   for (const ConfigField& field : configFields()) {
     const int value = config.*field.member;
-    if (value != kUndefined) info(kEnv, "Comm config {} set to {}", field.title, value);
+    if (value != ConfigField::kUndefined) info(kEnv, "Comm config {} set to {}", field.title, value);
   }
   if (config.netName != nullptr) info(kEnv, "Comm config Net name set to {}", config.netName);
   if (config.commName != nullptr) info(kEnv, "Comm config Comm name set to {}", config.commName);
@@ -72,14 +71,14 @@ void sayOnceWithoutEffect(const ncclConfig_t& given) {
 
 void applyEnvironment(ncclConfig_t& config, const ncclConfig_t& environment) {
   for (const ConfigField& field : configFields()) {
-    if (environment.*field.member != kUndefined) config.*field.member = environment.*field.member;
+    if (environment.*field.member != ConfigField::kUndefined) config.*field.member = environment.*field.member;
   }
   if (environment.netName != nullptr) config.netName = environment.netName;
 }
 
 void applyDefaults(ncclConfig_t& config) {
   for (const ConfigField& field : configFields()) {
-    if (config.*field.member == kUndefined) config.*field.member = field.fallback;
+    if (config.*field.member == ConfigField::kUndefined) config.*field.member = field.fallback;
   }
 }
 

@@ -12,6 +12,7 @@ namespace tutti::comm {
 /// One integer of ncclConfig_t.
 struct ConfigField {
   static constexpr int kUnbounded = 0x7fffffff;
+  static constexpr int kUndefined = NCCL_CONFIG_UNDEF_INT;
 
   const char* title;  ///< for "Comm config <title> set to …"
   const char* name;   ///< as the struct has it

@@ -172,11 +172,6 @@ int inGraphs(const AgreedGraphs& agreed) {
   return std::min(agreed.of(GraphId::Ring).channels, agreed.of(GraphId::Tree).channels);
 }
 
-void sortOut(std::vector<int>& ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-}
-
 }  // namespace
 
 int channelsFor(const AgreedGraphs& agreed, int nNodes, int lowestComputeCapability, const ChannelLimits& limits) {

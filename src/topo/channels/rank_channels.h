@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "topo/channels/trees.h"
+#include "topo/search/graph.h"
 
 namespace tutti::topo {
 
 class RankLayout;
-
-/// Most channels of a communicator.
-inline constexpr int kMostChannels = 64;
 
 /// One channel as one rank sees it.
 struct RankChannel {

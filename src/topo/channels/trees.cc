@@ -47,12 +47,12 @@ RankPlace rankPlace(const RankLayout& layout, int rank, const NodePlace& node) {
   return place;
 }
 
-void sortUnique(std::vector<int>& ranks) {
+}  // namespace
+
+void sortOut(std::vector<int>& ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
 }
-
-}  // namespace
 
 NodePlace firstNodeTree(int node, int nNodes) {
   NodePlace place;
@@ -92,7 +92,7 @@ std::vector<int> RankTrees::neighbours() const {
     if (place.up >= 0) ranks.push_back(place.up);
     std::copy_if(place.down.begin(), place.down.end(), std::back_inserter(ranks), [](int r) { return r >= 0; });
   }
-  sortUnique(ranks);
+  sortOut(ranks);
   return ranks;
 }
 
@@ -102,7 +102,7 @@ std::vector<int> patNeighbours(int rank, int nRanks) {
     ranks.push_back(static_cast<int>((rank + distance) % nRanks));
     ranks.push_back(static_cast<int>((rank + nRanks - distance) % nRanks));
   }
-  sortUnique(ranks);
+  sortOut(ranks);
   return ranks;
 }
 

@@ -59,6 +59,9 @@ struct RankTrees {
 
 RankTrees treesOf(const RankLayout& layout, int rank);
 
+/// Ascending, without repetition.
+void sortOut(std::vector<int>& ranks);
+
 /// The ranks that PAT moves data to or from, besides itself: those a power of two away, in either direction round the
 /// circle; ascending, without repetition.
 std::vector<int> patNeighbours(int rank, int nRanks);

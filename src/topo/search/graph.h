@@ -13,10 +13,14 @@ class Machine;
 
 /// Numbers are those of graph XML.
 enum class GraphId : std::uint8_t { Ring = 0, Tree = 1, CollNetChain = 2, Nvls = 3, CollNetDirect = 4 };
+
+/// Most channels of a graph, and of a communicator.
+inline constexpr int kMostChannels = 64;
 /// Whether it is of reductions in the network.
 constexpr bool isCollNet(GraphId id) {
   return id == GraphId::CollNetChain || id == GraphId::CollNetDirect;
 }
+
 enum class Pattern : std::uint8_t { BalancedTree = 1, SplitTree = 2, Tree = 3, Ring = 4, Nvls = 5, CollNetDirect = 6 };
 
 /// "RING", "BALANCED_TREE", …

@@ -14,7 +14,6 @@ namespace tutti::topo {
 
 namespace {
 
-constexpr std::size_t kMaxChannels = 64;
 constexpr int kSystemShift = 56;
 /// What is left of 64 bits above kSystemShift.
 constexpr int kMaxSystems = 256;
@@ -124,8 +123,8 @@ class Reading {
     TRY(header(element, to));
     for (const XmlElement& child : element.children) {
       if (child.name != "channel") continue;
-      if (to.channels.size() >= kMaxChannels) {
-        return fail(ncclInvalidUsage, "{}: the graph has more than {} channels", child.where(), kMaxChannels);
+      if (to.nChannels() >= kMostChannels) {
+        return fail(ncclInvalidUsage, "{}: the graph has more than {} channels", child.where(), kMostChannels);
       }
       TRY(channel(child, to));
     }

@@ -10,7 +10,6 @@
 namespace tutti::topo {
 namespace {
 
-constexpr int kMostChannels = 64;
 constexpr float kLastResort = 0.1001F;  ///< GB/s, all channels together
 
 bool hasHeads(Pattern pattern) {

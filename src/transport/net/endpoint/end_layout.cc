@@ -8,7 +8,6 @@ namespace tutti::net {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
 
 constexpr std::size_t roundedUp(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -28,7 +27,7 @@ EndLayout endLayout(const device::SlotBytes& slotBytes, device::Direction direct
   std::size_t end = layout.messages + (direction == device::Direction::Send ? senderMessageBytes(slotBytes)
                                                                             : receiverMessageBytes(slotBytes));
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
-    if (slotBytes[p] == 0 || (p == kSimple && slotsElsewhere)) continue;
+    if (slotBytes[p] == 0 || (p == EndLayout::kSimple && slotsElsewhere)) continue;
     layout.slots[p] = roundedUp(end, kPage);
     end = layout.slots[p] + std::size_t{slotBytes[p]} * device::kSteps;
   }

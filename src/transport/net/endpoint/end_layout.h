@@ -11,6 +11,8 @@ namespace tutti::net {
 
 /// Offsets in an end's host memory.
 struct EndLayout {
+  static constexpr auto kSimple = static_cast<std::size_t>(device::Protocol::Simple);
+
   std::size_t tail = 0;
   std::size_t head = 0;
   std::size_t words = 0;      ///< a sender's SendWords, a receiver's RecvWords

@@ -6,12 +6,6 @@
 #include "gpu/memory_ledger.h"
 
 namespace tutti::net {
-namespace {
-
-constexpr auto kSimpleSlots = static_cast<std::size_t>(device::Protocol::Simple);
-
-}  // namespace
-
 Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& path, bool slotsOnDevice,
                                     const SharedSlots* shared, const NetWindow& window,
                                     const std::shared_ptr<gpu::MemoryLedger>& ledger) {
@@ -23,9 +17,10 @@ Result<EndMemory> EndMemory::create(const gpu::Device& device, const NetPath& pa
   EndMemory memory(path, layout, std::move(pinned), std::move(steps));
   memory.shared_ = shared;
   memory.window_ = window;
-  if (slotsOnDevice && shared == nullptr && slotBytes[kSimpleSlots] != 0) {
+  if (slotsOnDevice && shared == nullptr && slotBytes[EndLayout::kSimple] != 0) {
     ASSIGN(gpu::DeviceBuffer slots,
-           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[kSimpleSlots]} * device::kSteps, {about, ledger}));
+           gpu::DeviceBuffer::create(device, std::size_t{slotBytes[EndLayout::kSimple]} * device::kSteps,
+                                     {about, ledger}));
     memory.slots_.emplace(std::move(slots));
   }
   return memory;
@@ -37,8 +32,8 @@ device::ConnFifos EndMemory::fifos(Viewer viewer) const {
     fifos.slotBytes[p] = slotBytes_[p];
     if (slotBytes_[p] != 0) fifos.slots[p] = at(layout_.slots[p], viewer);
   }
-  if (slots_) fifos.slots[kSimpleSlots] = slots_->data();
-  if (shared_ != nullptr) fifos.slots[kSimpleSlots] = shared_->slots(viewer);
+  if (slots_) fifos.slots[EndLayout::kSimple] = slots_->data();
+  if (shared_ != nullptr) fifos.slots[EndLayout::kSimple] = shared_->slots(viewer);
   fifos.tail = reinterpret_cast<device::Counter*>(at(layout_.tail, viewer));
   fifos.head = reinterpret_cast<device::Counter*>(at(layout_.head, viewer));
   fifos.step = reinterpret_cast<PrivateCounters*>(steps_.data())->step;
