@@ -125,7 +125,7 @@ def timeline_of(folder):
     return Timeline(definitions(), output)
 
 
-def check_timeline(timeline, size, times):
+def check_timeline(timeline, size, times, nbytes=65536):
     check(len(timeline.processes()) == size, timeline.processes())
     for name in ("ncclAllReduce", "AllReduce"):
         check(timeline.count(name) == size * times, f"{timeline.count(name)} of {name}")
@@ -136,7 +136,7 @@ def check_timeline(timeline, size, times):
     launches = [name for name in timeline.names if name.startswith("launch tutti_AllReduce_")]
     check(sum(timeline.count(name) for name in launches) == size * times, launches)
     for facts in timeline.facts("AllReduce"):
-        check(facts["bytes"] == 65536 and 1 <= facts["collective"] <= times, facts)
+        check(facts["bytes"] == nbytes and 1 <= facts["collective"] <= times, facts)
     chosen = [name for name in timeline.names if name.startswith("plan ")]
     check(sum(timeline.count(name) for name in chosen) == size * times, chosen)
     check(all(" us" in facts["weighed"] for name in chosen for facts in timeline.facts(name)), "no reason for a plan")
@@ -227,18 +227,20 @@ def trace_training(folder):
     run(4, EXAMPLE, SOURCE / "examples/data/digits.csv", 4, 1, TUTTI_TRACE=f"{folder}/%h-%p.trace")
 
 
-def training_of_four_ranks_in_one_process_is_summed_up():
+def training_of_four_processes_is_summed_up():
     with tempfile.TemporaryDirectory() as folder:
         trace_training(folder)
+        check(len(files(folder)) == 4, files(folder))
         said = info(*files(folder))
-        check(re.search(r"AllReduce of \d+ \w+ on 4 ranks", said) and "Late ranks" in said, said)
+        check(re.search(r"AllReduce of 9640 bytes on 4 ranks \(communicator 0x\w+\): 12 times", said), said)
+        check("Late ranks" in said, said)
 
 
-def training_of_four_ranks_in_one_process_is_read_back():
+def training_of_four_processes_is_read_back():
     with tempfile.TemporaryDirectory() as folder:
         trace_training(folder)
         timeline = timeline_of(folder)
-        check(timeline.count("AllReduce") >= 4, timeline.names.keys())
+        check_timeline(timeline, 4, 12, nbytes=9640)
 
 
 def file_that_cannot_be_written_is_one_warning_and_no_failure():
@@ -254,10 +256,10 @@ def file_that_cannot_be_written_is_one_warning_and_no_failure():
 
 TESTS = {
     "said": (late_rank_is_named_with_how_late_it_was_and_what_others_lost, two_hosts_are_on_one_clock,
-             killed_rank_is_said_not_to_have_ended_in_order, training_of_four_ranks_in_one_process_is_summed_up,
+             killed_rank_is_said_not_to_have_ended_in_order, training_of_four_processes_is_summed_up,
              file_that_cannot_be_written_is_one_warning_and_no_failure),
     "timelines": (timeline_has_every_call_launch_and_channel, sends_of_two_hosts_meet_their_receives,
-                  killed_rank_leaves_its_last_second, training_of_four_ranks_in_one_process_is_read_back),
+                  killed_rank_leaves_its_last_second, training_of_four_processes_is_read_back),
 }
 
 if __name__ == "__main__":
