@@ -63,8 +63,6 @@ struct StepEvents::Told {
   std::uint64_t begun = 0;                ///< steps that have begun
   std::uint64_t over = 0;                 ///< steps that are over
   std::array<std::uint64_t, 3> stages{};  ///< steps whose state of that stage was told
-  StepStages reached{};                   ///< as follow() was told last …
-  std::uint64_t reachedEnd = 0;           ///< … with this end
   std::array<Step, kMost> steps;
 };
 
@@ -112,12 +110,13 @@ void StepEvents::take() {
   }
   if (told_ == nullptr) {
     told_ = std::make_unique<Told>();
-    told_->end = told_->begun = told_->over = told_->reachedEnd = next_;
+    told_->end = told_->begun = told_->over = next_;
     told_->stages.fill(next_);
   }
   if (forgotten) lose();
   if (lost_) return;
   follows_ = true;
+  grown_ = true;
   for (const ExpectedSteps& one : taken_) {
     Operation& operation = told_->operations.emplace_back(Operation{one, told_->end});
     told_->end += one.steps;
@@ -236,10 +235,8 @@ void StepEvents::setBytes(std::uint64_t step, std::uint32_t bytes) const {
   told_->steps[step % kMost].bytes = bytes;
 }
 
-void StepEvents::follow(const StepStages& reached) {
-  if (!follows_) return;
+void StepEvents::followOn(const StepStages& reached) {
   Told& told = *told_;
-  if (reached == told.reached && told.reachedEnd == told.end) return;
   const std::uint64_t over = reached[kOver];
   // What a kernel has done was expected before, but perhaps after look().
   if (static_cast<std::int64_t>(over - told.end) > 0 && pending_.load(std::memory_order_acquire)) take();
@@ -248,8 +245,8 @@ void StepEvents::follow(const StepStages& reached) {
     info(kProxy, "Profiler: a connection has moved steps that no operation was known for; its events end here");
     return lose();
   }
-  told.reached = reached;
-  told.reachedEnd = told.end;
+  reached_ = reached;
+  grown_ = false;
   const auto moreAreOver = [&] { return static_cast<std::int64_t>(over - told.over) > 0; };
   for (;;) {
     passOver(over);

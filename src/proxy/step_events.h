@@ -68,8 +68,12 @@ class StepEvents {
   // After look() has said yes:
   /// How much a step carries, as soon as that is known.
   void setBytes(std::uint64_t step, std::uint32_t bytes) const;
-  /// Tells of all that has changed.
-  void follow(const StepStages& reached);
+  /// Tells of all that has changed. Most turns of the engine change nothing.
+  void follow(const StepStages& reached) {
+    const bool same = reached[0] == reached_[0] && reached[1] == reached_[1] && reached[2] == reached_[2] &&
+                      reached[3] == reached_[3];
+    if (follows_ && (grown_ || !same)) followOn(reached);
+  }
   /// What a network that tells events is given with the request for a step (plugin::NetBuffer::events).
   void* requestOf(std::uint64_t step);
 
@@ -83,6 +87,7 @@ class StepEvents {
   static bool isHeard(const ExpectedSteps& operation);
   static void setRequest(Step& step, const ExpectedSteps& what);
   void take();
+  void followOn(const StepStages& reached);
   /// Goes past steps of operations that nobody hears of, in one go.
   void passOver(std::uint64_t over);
   /// Nothing is left to tell: until somebody wants to hear again, steps are only counted.
@@ -110,6 +115,8 @@ class StepEvents {
   std::vector<ExpectedSteps> taken_;  ///< storage of take()
   bool follows_ = false;
   bool lost_ = false;
+  bool grown_ = false;       ///< operations were taken up since followOn()
+  StepStages reached_{};     ///< as followOn() was told last
   std::unique_ptr<Told> told_;  ///< from the first operation on
 };
 

@@ -14,8 +14,8 @@ namespace {
 
 /// Between two looks: short while something happens, then longer and longer. Kernels say themselves when they worked,
 /// so looking often gains little, and takes time from what the processors are there for.
-constexpr std::chrono::microseconds kSoon{1000};
-constexpr std::chrono::microseconds kLate{4000};
+constexpr std::chrono::microseconds kSoon{2000};
+constexpr std::chrono::microseconds kLate{8000};
 /// Looks without anything under way before it sleeps for good: to be woken costs who launches more than they do.
 constexpr int kIdleLooks = 8;
 
