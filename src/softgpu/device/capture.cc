@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softgpu/device/machine.h"
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -107,6 +108,10 @@ CUresult captureOperation(Stream& stream, const Operation& operation) {
     }
     addUnique(stream.captureAfter, wait->event->captureAfter);
     return CUDA_SUCCESS;
+  }
+  if (const auto* kernel = std::get_if<KernelOperation>(&operation); kernel != nullptr && kernel->begun != nullptr) {
+    say("kernel %s: a launch that is captured cannot record an event when its blocks have begun", kernel->kernel->name);
+    return CUDA_ERROR_NOT_SUPPORTED;
   }
   stream.captureAfter = {capture.graph->add(nodeType(operation), operation, &stream.context(), stream.captureAfter)};
   return CUDA_SUCCESS;

@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "softgpu/device/context.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/engine.h"
+#include "softgpu/device/event.h"
 #include "softgpu/say.h"
 
 namespace tutti::softgpu {
@@ -26,11 +28,21 @@ KernelTask::KernelTask(const KernelOperation& kernel, Context& context)
     : kernel_(kernel),
       context_(context),
       // Those compiled for the host are few, and wait for one another from the start.
-      crowd_(kernel.code == nullptr ? ~std::size_t{0} : kUsualCrowd) {}
+      crowd_(kernel.code == nullptr ? ~std::size_t{0} : kUsualCrowd) {
+  if (kernel.begun == nullptr) return;
+  begun_ = std::make_shared<Marker>();
+  kernel.begun->last = begun_;
+  kernel.begun->capture = nullptr;
+}
+
+void KernelTask::tellBegun() {
+  if (begun_ != nullptr) std::exchange(begun_, nullptr)->complete();
+}
 
 Step KernelTask::fail(Engine& engine, CUresult error, const std::string& why) {
   say("device %d: kernel %s failed: %s", engine.deviceIndex(), kernel_.kernel->name, why.c_str());
   context_.setError(error);
+  tellBegun();
   engine.releaseSlots(static_cast<int>(resident_.size()));
   resident_.clear();
   return Step::Done;
@@ -96,11 +108,14 @@ Step KernelTask::runWhole(Engine& engine) {
     if (engine.random() != nullptr && engine.random()->below(4) == 0) break;
   } while (nextBlock_ < kernel_.blocks && Engine::now() < end);
   engine.releaseSlots(1);
-  return nextBlock_ == kernel_.blocks ? Step::Done : Step::Progress;
+  if (nextBlock_ != kernel_.blocks) return Step::Progress;
+  tellBegun();
+  return Step::Done;
 }
 
 /// Its blocks leave their slots to others.
 void KernelTask::abandon() {
+  tellBegun();
   context_.device().engine().releaseSlots(static_cast<int>(resident_.size()));
   resident_.clear();
 }
@@ -116,6 +131,7 @@ Step KernelTask::step(Engine& engine) {
   }
   if (resident_.empty()) return Step::Polling;  // every slot is taken: one becomes free when another kernel ends
   bool progress = runResident(engine);
+  if (nextBlock_ == kernel_.blocks) tellBegun();
   bool ended = false;
   for (std::size_t i = 0; i < resident_.size();) {
     if (const std::string* message = resident_[i]->trapped()) {

@@ -12,6 +12,7 @@
 namespace tutti::softgpu {
 
 class Context;
+struct Marker;
 
 class KernelTask : public Task {
  public:
@@ -25,6 +26,8 @@ class KernelTask : public Task {
   bool makeRoom(bool progress);
   bool runResident(Engine& engine);
   Step runWhole(Engine& engine);
+  /// The last block has begun, or will not.
+  void tellBegun();
   Step fail(Engine& engine, CUresult error, const std::string& why);
 
   const KernelOperation kernel_;
@@ -34,6 +37,7 @@ class KernelTask : public Task {
   std::size_t crowd_;                     ///< threads that may be resident while others wait to come in
   int passesSinceAnEnd_ = 0;              ///< of a block
   std::vector<std::max_align_t> shared_;  ///< of blocks that are run whole
+  std::shared_ptr<Marker> begun_;         ///< null: nobody asks, or was told
 };
 
 }  // namespace tutti::softgpu

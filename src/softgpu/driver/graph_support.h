@@ -39,6 +39,7 @@ struct LaunchShape {
   void** params;
   void** extra;
   bool cooperative = false;  ///< its blocks may wait for one another
+  CUevent begun = nullptr;   ///< recorded when the last block begins; null: nobody asks
 };
 
 /// Checks a launch on the device of `context`, makes the code if it is the first one, and copies the parameters.

@@ -87,6 +87,7 @@ struct KernelOperation {
   std::uint32_t threads = 1;
   std::uint32_t dynamicSharedBytes = 0;
   std::shared_ptr<const CodeLaunch> code;  ///< null: one dimension and no variables
+  std::shared_ptr<Event> begun = {};       ///< recorded when the last block begins; null: nobody asks
 
   simt::HostShape shape() const {
     return code != nullptr ? code->shape : simt::HostShape{{threads, 1, 1}, {blocks, 1, 1}, dynamicSharedBytes};

@@ -1,5 +1,7 @@
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "softgpu/cuda_fixture.h"
 
@@ -101,6 +103,78 @@ TEST_F(Kernel, BlocksThatAFailureStopsLeaveRoomForOthers) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_CU(cuStreamQuery(stream_));
+}
+
+/// A launch that records an event when all its blocks have begun.
+class LaunchCompletion : public Kernel {
+ protected:
+  void SetUp() override {
+    Kernel::SetUp();
+    EXPECT_CU(cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING));
+    attribute_.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    attribute_.value.launchCompletionEvent.event = begun_;
+  }
+  void TearDown() override {
+    EXPECT_CU(cuEventDestroy(begun_));
+    Kernel::TearDown();
+  }
+  CUresult launchToldOf(const char* name, unsigned blocks, KernelParams params) {
+    CUfunction function = nullptr;
+    EXPECT_CU(cuModuleGetFunction(&function, module_, name));
+    void* list[] = {&params};
+    const CUlaunchConfig config = {blocks, 1, 1, 64, 1, 1, 0, stream_, &attribute_, 1};
+    return cuLaunchKernelEx(&config, function, list, nullptr);
+  }
+
+  CUevent begun_ = nullptr;
+  CUlaunchAttribute attribute_ = {};
+};
+
+TEST_F(LaunchCompletion, EventComesWhenAllBlocksHaveBegunAndBeforeTheyEnd) {
+  std::uint32_t* flags = words();
+  CUstream other = nullptr;
+  EXPECT_CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  EXPECT_CU(launch("Wait", 4, 64, stream_, {flags + 64, flags, 0, 7}));
+  EXPECT_CU(launchToldOf("Wait", 4, {flags + 96, flags + 1, 0, 8}));
+  EXPECT_CU_ERROR(cuEventQuery(begun_), CUDA_ERROR_NOT_READY) << "the kernel before it has not ended";
+  EXPECT_CU(cuStreamWaitEvent(other, begun_, 0));
+  EXPECT_CU(launch("Write", 1, 32, other, {flags + 1, nullptr, 0, 8}));
+  EXPECT_CU_ERROR(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  std::atomic_ref(flags[0]).store(7);
+  EXPECT_CU(cuStreamSynchronize(stream_)) << "ends after what waits for its begin";
+  EXPECT_CU(cuStreamSynchronize(other));
+  EXPECT_EQ(flags[96 + 3], 8u);
+  EXPECT_CU(cuStreamDestroy(other));
+}
+
+TEST_F(LaunchCompletion, EventOfAKernelThatNeverRunsIsNotWaitedForForEver) {
+  EXPECT_CU(launch("Trap", 2, 64, stream_, {}));
+  EXPECT_CU(launchToldOf("Empty", 4, {}));
+  EXPECT_CU_ERROR(cuEventSynchronize(begun_), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_CU(cuDevicePrimaryCtxReset(0));
+  EXPECT_CU(cuStreamCreate(&stream_, 0));
+}
+
+TEST_F(LaunchCompletion, EventsThatCannotBeRecordedSoAreRefused) {
+  for (const unsigned flags : {0U, unsigned{CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS}}) {
+    CUevent event = nullptr;
+    EXPECT_CU(cuEventCreate(&event, flags));
+    attribute_.value.launchCompletionEvent.event = event;
+    EXPECT_CU_ERROR(launchToldOf("Empty", 1, {}), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(cuEventDestroy(event));
+    EXPECT_CU_ERROR(launchToldOf("Empty", 1, {}), CUDA_ERROR_INVALID_HANDLE);
+  }
+  attribute_.value.launchCompletionEvent.event = begun_;
+  CUstream captured = nullptr;
+  EXPECT_CU(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+  EXPECT_CU(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  std::swap(captured, stream_);
+  EXPECT_CU_ERROR(launchToldOf("Empty", 1, {}), CUDA_ERROR_NOT_SUPPORTED);
+  std::swap(captured, stream_);
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuStreamEndCapture(captured, &graph));
+  EXPECT_CU(cuGraphDestroy(graph));
+  EXPECT_CU(cuStreamDestroy(captured));
 }
 
 }  // namespace

@@ -129,6 +129,22 @@ CUresult checkCooperative(CUfunction handle, const LaunchShape& shape) {
   return product(shape.grid) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
+/// The event that a launch records when all its blocks have begun. As the driver has it, that event takes no time.
+CUresult findBegun(CUevent handle, const Context& context, std::shared_ptr<Event>* event) {
+  if (handle == nullptr) return CUDA_SUCCESS;
+  *event = machine().events.find(handle);
+  if (*event == nullptr || &(*event)->context().device() != &context.device()) return CUDA_ERROR_INVALID_HANDLE;
+  return (*event)->timed() || (*event)->shared() != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUevent begunEvent(const CUlaunchConfig& config) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) return attribute.value.launchCompletionEvent.event;
+  }
+  return nullptr;
+}
+
 bool wantsCooperation(const CUlaunchConfig& config) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config.attrs[i];
@@ -168,6 +184,7 @@ CUresult tutti::softgpu::kernelOperation(CUfunction handle, Context* context, co
   operation->blocks = static_cast<std::uint32_t>(product(shape.grid));
   operation->threads = static_cast<std::uint32_t>(product(shape.block));
   operation->dynamicSharedBytes = shape.sharedBytes;
+  if (const CUresult error = findBegun(shape.begun, *context, &operation->begun); error != CUDA_SUCCESS) return error;
   if (function.ptx != nullptr) {
     if (const CUresult error = placeCode(function, context, shape, operation); error != CUDA_SUCCESS) return error;
   }
@@ -184,11 +201,12 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const LaunchShape shape = {{c->gridDimX, c->gridDimY, c->gridDimZ},
-                             {c->blockDimX, c->blockDimY, c->blockDimZ},
-                             c->sharedMemBytes,
-                             params,
-                             extra};
+  LaunchShape shape = {{c->gridDimX, c->gridDimY, c->gridDimZ},
+                       {c->blockDimX, c->blockDimY, c->blockDimZ},
+                       c->sharedMemBytes,
+                       params,
+                       extra};
+  shape.begun = begunEvent(*c);
   if (wantsClusters(*c)) return unsupported("a launch of clusters of blocks");
   return (wantsCooperation(*c) ? launchCooperative : launch)("cuLaunchKernelEx", f, c->hStream, shape);
 }
