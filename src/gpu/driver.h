@@ -40,7 +40,7 @@ struct HostKernelTable;
   X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
   X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)         \
-  X(cuEventElapsedTime)
+  X(cuEventElapsedTime) X(cuLaunchKernelEx)
 // clang-format on
 
 namespace tutti::gpu {

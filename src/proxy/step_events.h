@@ -115,8 +115,8 @@ class StepEvents {
   std::vector<ExpectedSteps> taken_;  ///< storage of take()
   bool follows_ = false;
   bool lost_ = false;
-  bool grown_ = false;       ///< operations were taken up since followOn()
-  StepStages reached_{};     ///< as followOn() was told last
+  bool grown_ = false;          ///< operations were taken up since followOn()
+  StepStages reached_{};        ///< as followOn() was told last
   std::unique_ptr<Told> told_;  ///< from the first operation on
 };
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/settings/params.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/agreement/peer_table.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/shared_connections.h"
 #include "comm/diagnosis/call_exchange.h"
@@ -18,6 +19,7 @@
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"
 #include "comm/network/network.h"
+#include "comm/settings/comm_settings.h"
 #include "comm/state/abort_word.h"
 #include "comm/state/communicator.h"
 #include "comm/state/family.h"
@@ -30,6 +32,8 @@
 namespace tutti::comm {
 
 namespace {
+
+constexpr int kFirstWithDomains = 90;  ///< compute capability with memory synchronization domains
 
 std::string orderOf(std::span<const std::int32_t> ring) {
   constexpr std::size_t kLineLimit = 127;
@@ -52,13 +56,27 @@ void logLayout(const ncclComm& comm, const topo::RankChannels& channels) {
   for (const std::string& line : topo::channelLines(channels, layout.rank())) info(kGraph, "{}", line);
 }
 
+/// Ranks that share a device wait for each other's kernels: in a graph, none of them may wait for another's end.
+bool mayBeOrdered(const ncclComm& comm) {
+  if (!sharesDeviceInProcess(comm.parts.peers, comm.identity.rank)) return true;
+  info(kInit, "comm {}: launchOrderImplicit has no effect: other ranks of the process are on device {} as well",
+       fmt::ptr(&comm), comm.parts.device->device->ordinal());
+  return false;
+}
+
 /// graphUsageMode 2: graphs and launches are ordered among each other; 0 and 1 leave that to the application, which may
 /// then do without any order inside a graph, too. A family has one order for all, whatever its members' modes.
-GraphRules graphRules(ncclComm& comm) {
+Result<LaunchRules> launchRules(ncclComm& comm) {
   const bool mix = comm.config.values.graphUsageMode == 2;
-  GraphRules rules{
+  LaunchRules rules{
       .mix = mix, .orderWithin = mix || comm.config.values.graphStreamOrdering != 0, .holds = comm.graphs.get()};
   rules.marks = comm.identity.nRanks > 1 && comm.options.stall.report > milliseconds(0);
+  const gpu::Device& device = *comm.parts.device->device;
+  rules.remoteDomain = comm.settings->remoteDomain && device.facts().computeCapability >= kFirstWithDomains &&
+                       device.driver().cuLaunchKernelEx != nullptr;
+  if (comm.config.values.launchOrderImplicit != 0 && mayBeOrdered(comm)) {
+    ASSIGN(rules.across, comm.parts.device->launchOrder());
+  }
   if (comm.membership->family) rules.shared = comm.membership->family->order();
   return rules;
 }
@@ -108,7 +126,8 @@ Status buildChannels(ncclComm& comm, topo::RankChannels channels) {
   if (parts.network) comm.membership->network = parts.network->net().name();
   const ChannelPlan plan{comm.identity.rank, comm.identity.nRanks, std::move(channels), parts.abortWord->onDevice()};
   ASSIGN(parts.channels, ChannelSet::create(device, plan, comm.memory));
-  ASSIGN(parts.launcher, Launcher::create(device, graphRules(comm)));
+  ASSIGN(LaunchRules rules, launchRules(comm));
+  ASSIGN(parts.launcher, Launcher::create(device, std::move(rules)));
   ASSIGN(parts.progress, parts.device->group(progressHooks(comm)));
   parts.channels->driveBy(*parts.progress);
   if (const auto& family = comm.membership->family) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/launch/implicit_order.h"
 #include "gpu/context.h"
 #include "gpu/kernels.h"
 #include "proxy/engine.h"
@@ -57,6 +58,14 @@ void PooledDevice::runEngineOn(const cpu_set_t& processors) const {
 
 Result<std::unique_ptr<proxy::ProgressGroup>> PooledDevice::group(proxy::GroupHooks hooks) const {
   return engine->group(std::move(hooks));
+}
+
+Result<ImplicitOrder*> PooledDevice::launchOrder() {
+  const std::lock_guard lock(orderMutex_);
+  if (order_ == nullptr) {
+    ASSIGN(order_, ImplicitOrder::create(*device));
+  }
+  return order_.get();
 }
 
 Result<CUfunction> PooledDevice::kernel(const std::string& name) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/status.h"
@@ -23,6 +24,8 @@ struct GroupHooks;
 }  // namespace tutti::proxy
 
 namespace tutti::comm {
+
+class ImplicitOrder;
 
 /// On the software GPU, lets threads that run kernels drive the engine while these wait; elsewhere does nothing.
 class EngineHook {
@@ -51,10 +54,17 @@ struct PooledDevice {
   /// The kernel of that name, loaded at first use. Errors: the driver's.
   Result<CUfunction> kernel(const std::string& name) const;
 
+  /// Of all launches of the device that want it; made by the first who asks. Errors: the driver's.
+  Result<ImplicitOrder*> launchOrder();
+
   std::unique_ptr<gpu::Device> device;
   std::unique_ptr<gpu::KernelSet> kernels;
   std::shared_ptr<proxy::ProgressEngine> engine;  ///< without a thread until there is something to drive
   EngineHook hook;                                ///< goes before the engine
+
+ private:
+  std::mutex orderMutex_;
+  std::unique_ptr<ImplicitOrder> order_;
 };
 
 /// The device of that ordinal, opened at first use and closed when its last user lets go. Any thread.

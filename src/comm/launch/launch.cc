@@ -7,10 +7,12 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "comm/launch/implicit_order.h"
 #include "comm/launch/kernel_times.h"
 #include "comm/launch/launch_marks.h"
 #include "comm/launch/launch_order.h"
 #include "gpu/capture.h"
+#include "gpu/kernel_launch.h"
 #include "gpu/stream.h"
 #include "proxy/engine.h"
 
@@ -45,7 +47,7 @@ void CUDA_CB releaseGroup(void* group) {
 
 }  // namespace
 
-Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, GraphRules rules) {
+Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, LaunchRules rules) {
   std::shared_ptr<LaunchOrder> order = std::move(rules.shared);
   std::optional<gpu::Event> own;
   if (order) {
@@ -57,14 +59,15 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, Gr
   if (rules.marks) {
     ASSIGN(marks, LaunchMarks::create(device));
   }
-  return std::unique_ptr<Launcher>(
-      new Launcher(device, rules.holds, std::move(order), std::move(own), std::move(marks)));
+  return std::unique_ptr<Launcher>(new Launcher(device, rules, std::move(order), std::move(own), std::move(marks)));
 }
 
-Launcher::Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+Launcher::Launcher(const gpu::Device& device, const LaunchRules& rules, std::shared_ptr<LaunchOrder> order,
                    std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks)
     : device_(&device),
-      holds_(holds),
+      holds_(rules.holds),
+      across_(rules.across),
+      remoteDomain_(rules.remoteDomain),
       order_(std::move(order)),
       own_(std::move(own)),
       marks_(std::move(marks)),
@@ -144,26 +147,26 @@ Status Launcher::recordForCaller(const gpu::CaptureState& capture, CUstream stre
   return device_->check(device_->driver().cuEventRecord(event, stream), "cuEventRecord of a launchCompletionEvent");
 }
 
-Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream) {
+Status Launcher::launchOne(const PreparedLaunch& launch, CUstream stream, CUevent begun) {
   note(launch);
-  // cuLaunchKernel copies the parameters before it returns and never writes to them.
+  // The driver copies the parameters before it returns and never writes to them.
   void* params[] = {const_cast<device::KernelArgs*>(launch.args)};
   void* const told = launch.listener != nullptr ? launch.listener->before(stream) : nullptr;
-  const CUresult result = device_->driver().cuLaunchKernel(launch.function, launch.grid, 1, 1, launch.block, 1, 1, 0,
-                                                           stream, params, nullptr);
+  const gpu::KernelLaunch kernel{launch.function, launch.grid, launch.block, params, stream, remoteDomain_, begun};
+  const CUresult result = gpu::launchKernel(device_->driver(), kernel);
   if (launch.listener != nullptr) launch.listener->after(told);
   if (tracing()) {
     traceStep(kColl, "launch of {} on device {}: grid {} block {} stream {}: {}", lastLaunch(), device_->ordinal(),
               launch.grid, launch.block, fmt::ptr(stream), static_cast<int>(result));
   }
   if (result == CUDA_SUCCESS) return {};
-  return gpu::checkCu(device_->driver(), result, gpu::CuCall{"cuLaunchKernel", device_->ordinal(), 0, lastLaunch()});
+  return gpu::checkCu(device_->driver(), result, gpu::CuCall{gpu::callOf(kernel), device_->ordinal(), 0, lastLaunch()});
 }
 
-/// Up to the first that fails. `any`: whether there was one before.
-Status Launcher::launchAll(std::span<const PreparedLaunch> launches, CUstream main, bool& any) {
+/// Up to the first that fails. `begun`: what the last records when it begins; `any`: whether there was one before.
+Status Launcher::launchAll(std::span<const PreparedLaunch> launches, CUstream main, CUevent begun, bool& any) {
   for (const PreparedLaunch& one : launches) {
-    TRY(launchOne(one, main));
+    TRY(launchOne(one, main, &one == &launches.back() ? begun : nullptr));
     any = true;
   }
   return {};
@@ -185,6 +188,10 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   const Held held(inGraph ? nullptr : driven);
   TRY(tellOfGraph(capture));
   TRY(order_->before(capture, streams));
+  std::optional<ImplicitOrder::Turn> turn;
+  if (across_ != nullptr && !launches.empty()) {
+    ASSIGN(turn, across_->begin(capture, streams.back()));
+  }
   TRY(recordForCaller(capture, streams.back(), atStart));
   if (inGraph) TRY(callAtReplay(streams.back(), holdGroup, driven));
   if (!launches.empty() && launches.front().listener != nullptr) {
@@ -196,7 +203,8 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (timed) times_->begin(streams.back(), launches);
   ++launching_;  // before anything is counted
   bool any = false;
-  Status status = launchAll(launches, streams.back(), any);
+  Status status = launchAll(launches, streams.back(), turn ? turn->begun() : nullptr, any);
+  const bool recorded = status.ok();
   // What is on the stream has to be known, whatever came after it.
   if (inGraph) {
     const Status released = callAtReplay(streams.back(), releaseGroup, driven);
@@ -205,6 +213,8 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (marks_ != nullptr && !status.ok()) marks_->giveUp();
   if (timed) times_->end(streams.back(), traced.comm, traced.number, launches.size());
   if (!any && !status.ok()) return status;
+  const Status across = turn ? turn->end(recorded) : Status();
+  if (status.ok()) status = across;
   const Status ordered = order_->after(capture, streams);
   const Status noted = noteEnd(capture, streams.back());
   if (status.ok()) status = ordered;

@@ -31,17 +31,20 @@ class ProgressGroup;
 
 namespace tutti::comm {
 
+class ImplicitOrder;
 class KernelTimes;
 class LaunchMarks;
 class LaunchOrder;
 struct LaunchedCall;
 
-/// How a communicator's launches and graphs are ordered among each other, and who hears of graphs.
-struct GraphRules {
+/// How a communicator launches: the order of launches and graphs among each other, who hears of graphs.
+struct LaunchRules {
   bool mix = true;                           ///< LaunchOrder::Rules
   bool orderWithin = true;                   ///< the same
   GraphRefs* holds = nullptr;                ///< told of each graph with launches; may be null
   bool marks = false;                        ///< what is in front of a launch can be asked (launch_marks.h)
+  bool remoteDomain = false;                 ///< gpu::KernelLaunch::remoteDomain
+  ImplicitOrder* across = nullptr;           ///< order of all launches of the device; null: there is none
   std::shared_ptr<LaunchOrder> shared = {};  ///< of several launchers, whose rules then hold; null: its own
 };
 
@@ -52,8 +55,8 @@ struct GraphRules {
 /// Its host thread never waits. Used by one thread at a time, but for what says "any thread".
 class Launcher {
  public:
-  /// The device, and `rules.holds`, must outlive the launcher.
-  static Result<std::unique_ptr<Launcher>> create(const gpu::Device& device, GraphRules rules = {});
+  /// The device, `rules.holds` and `rules.across` must outlive the launcher.
+  static Result<std::unique_ptr<Launcher>> create(const gpu::Device& device, LaunchRules rules = {});
   ~Launcher();
 
   /// Launches in order. `streams` are all streams that the application gave in this group, in order of appearance, at
@@ -112,21 +115,23 @@ class Launcher {
   void note(const PreparedLaunch& launch);
   void countMessages();
   std::string lastLaunchLocked() const;
-  Launcher(const gpu::Device& device, GraphRefs* holds, std::shared_ptr<LaunchOrder> order,
+  Launcher(const gpu::Device& device, const LaunchRules& rules, std::shared_ptr<LaunchOrder> order,
            std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks);
   void mark(const gpu::CaptureState& capture, std::span<const PreparedLaunch> launches, CUstream main);
-  Status launchAll(std::span<const PreparedLaunch> launches, CUstream main, bool& any);
+  Status launchAll(std::span<const PreparedLaunch> launches, CUstream main, CUevent begun, bool& any);
   const gpu::Event& done() const;
   Result<gpu::CaptureState> commonCapture(std::span<const CUstream> streams) const;
   Status tellOfGraph(const gpu::CaptureState& capture);
   Status noteEnd(const gpu::CaptureState& capture, CUstream main);
   Status recordForCaller(const gpu::CaptureState& capture, CUstream stream, CUevent event) const;
-  Status launchOne(const PreparedLaunch& launch, CUstream stream);
+  Status launchOne(const PreparedLaunch& launch, CUstream stream, CUevent begun);
   /// What `stream` captures from here on begins, at every replay, with a call of `function` on a host thread.
   Status callAtReplay(CUstream stream, CUhostFn function, proxy::ProgressGroup* driven) const;
 
   const gpu::Device* device_;
   GraphRefs* holds_;
+  ImplicitOrder* across_;
+  bool remoteDomain_;
   std::shared_ptr<LaunchOrder> order_;
   std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
   std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of

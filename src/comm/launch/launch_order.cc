@@ -50,6 +50,11 @@ Status LaunchOrder::before(const gpu::CaptureState& capture, std::span<const CUs
   return ordered ? Status() : last_.waitOn(main);
 }
 
+Status LaunchOrder::afterBegin(CUstream main) {
+  ASSIGN(lastStream_, gpu::streamId(device_->driver(), main));
+  return {};
+}
+
 Status LaunchOrder::after(const gpu::CaptureState& capture, std::span<const CUstream> streams) {
   const CUstream main = streams.back();
   gpu::Event& mark = capture.capturing ? markOf(capture)->last : last_;

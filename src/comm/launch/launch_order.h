@@ -33,6 +33,8 @@ class LaunchOrder {
   Status before(const gpu::CaptureState& capture, std::span<const CUstream> streams);
   /// Makes what comes after wait for what is on the last of `streams` by now, on the other streams as well.
   Status after(const gpu::CaptureState& capture, std::span<const CUstream> streams);
+  /// In place of after(), outside captures and for one stream: the launch itself records last(), when it begins.
+  Status afterBegin(CUstream main);
 
   /// The end of the last launch or replay. Any thread may ask it.
   const gpu::Event& last() const { return last_; }

@@ -62,6 +62,7 @@ ncclConfig_t overridesFrom(const Params& params) {
   setIfGiven(config.nvlinkCentricSched, params.tuning.nvlinkCentricSched);
   setIfGiven(config.nChannelsPerNetPeer, params.tuning.channelsPerNetPeer);
   setIfGiven(config.maxP2pPeers, params.tuning.maxP2pPeers);
+  setIfGiven(config.launchOrderImplicit, params.tuning.launchOrderImplicit);
   setIfGiven(config.graphStreamOrdering, params.tuning.graphStreamOrdering);
   if (params.tuning.graphMixing) config.graphUsageMode = *params.tuning.graphMixing != 0 ? 2 : 0;
   const auto policy = ctaPolicyFrom(params.tuning.ctaPolicy);
@@ -135,6 +136,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.launchShape = params.tuning.launchShape;
   setIfGiven(runtime.minChannels, params.tuning.minNchannels);
   setIfGiven(runtime.maxChannels, params.tuning.maxNchannels);
+  runtime.remoteDomain = params.tuning.memSyncDomain != 0;
   runtime.connectAtInit = !params.tuning.runtimeConnect;
   runtime.checkCalls = params.misc.checkCalls;
   runtime.checkOverlap = params.misc.checkOverlap;

@@ -59,6 +59,7 @@ struct CommSettings {
   std::string launchShape;            ///< "AUTO", "GPU" or "SOFTGPU": whose numbers shape the kernels
   int minChannels = 0;                ///< 0: not set
   int maxChannels = 0;
+  bool remoteDomain = true;    ///< NCCL_MEM_SYNC_DOMAIN: kernels run in the remote memory synchronization domain
   bool connectAtInit = false;  ///< NCCL_RUNTIME_CONNECT=0: what collectives may use
   bool checkOverlap = true;    ///< buffers of calls are checked not to overlap but in place
   bool checkCalls = false;     ///< ranks compare their collectives before these are launched

@@ -16,7 +16,6 @@ constexpr const char* kOnePolicy = "there is one policy";
 constexpr const char* kNoNvls = "there are no NVLink SHARP kernels";
 constexpr const char* kNoAttribute = "kernels are launched without that attribute";
 constexpr const char* kNoOneSided = "there are no one-sided operations";
-constexpr const char* kNoOrder = "the order of different communicators is the application's";
 constexpr const char* kNoCft = "there are no teams of that kind";
 
 constexpr std::array<ConfigField, 21> kFields{{
@@ -36,7 +35,7 @@ constexpr std::array<ConfigField, 21> kFields{{
     {"numRmaCtx", "numRmaCtx", &ncclConfig_t::numRmaCtx, 22900, 0, kUnbounded, 1, kNoOneSided},
     {"maxP2pPeers", "maxP2pPeers", &ncclConfig_t::maxP2pPeers, 23000, 1, kUnbounded, kUndefined},
     {"graphStreamOrdering", "graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, 0, 1, 1},
-    {"launchOrderImplicit", "launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 23100, 0, 1, 0, kNoOrder},
+    {"launchOrderImplicit", "launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, 23100, 0, 1, 0},
     {"numRmaSig", "numRmaSig", &ncclConfig_t::numRmaSig, 23100, 0, kUnbounded, kUndefined, kNoOneSided},
     {"rmaEagerInit", "rmaEagerInit", &ncclConfig_t::rmaEagerInit, 23100, 0, 1, 0, kNoOneSided},
     {"hostCftMode", "hostCftMode", &ncclConfig_t::hostCftMode, 23100, 1, 3, kUndefined, kNoCft},
