@@ -26,13 +26,11 @@
 
 namespace {
 
-using tutti::test::TestNetMemory;
-
 constexpr std::size_t kCount = 300'000;  // of a buffer, a little more than nine slots
 constexpr std::size_t kBytes = kCount * sizeof(int);
 constexpr std::size_t kLeast = 4096;  // shorter steps are not worth an offer
 
-TestNetMemory* network = nullptr;
+const TestNetMemory* network = nullptr;
 
 struct Rank {
   int rank = 0;
@@ -358,7 +356,7 @@ int main(int argc, char** argv) {
   EXPECT(argc == 3);
   void* const plugin = dlopen(std::getenv("NCCL_NET_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
   EXPECT(plugin != nullptr);
-  network = reinterpret_cast<tutti::test::TestNetMemoryFunction*>(dlsym(plugin, "testNetMemory"))();
+  network = reinterpret_cast<TestNetMemoryFunction*>(dlsym(plugin, "testNetMemory"))();
   ncclUniqueId id;
   NCCL(ncclGetUniqueId(&id));
   const int size = std::atoi(argv[2]);

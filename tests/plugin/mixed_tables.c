@@ -1,4 +1,4 @@
-/* With test_net.cc and test_env.c: a library that is a plugin of every kind. Of a tuner and a profiler only what they
+/* With test_net.c and test_env.c: a library that is a plugin of every kind. Of a tuner and a profiler only what they
  * are found by. */
 #include "nccl_net_types.h"
 

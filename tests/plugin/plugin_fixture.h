@@ -31,13 +31,24 @@ inline std::string pluginPath(int version) {
 inline std::string networkName(int version) {
   return std::string("testv") + (version < 10 ? "0" : "") + std::to_string(version);
 }
-/// What a loaded test plugin has counted; null: it is not loaded. The counts end with the library.
-inline TestNetCounts* countsOf(int version) {
+/// A function that a loaded test plugin exports; null: it is not loaded.
+template <class Function>
+Function* functionOf(int version, const char* name) {
   void* const library = ::dlopen(pluginPath(version).c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
-  auto* const function = reinterpret_cast<TestNetCountsFunction*>(::dlsym(library, "testNetCounts"));
+  auto* const function = reinterpret_cast<Function*>(::dlsym(library, name));
   ::dlclose(library);
-  return function();
+  return function;
+}
+/// What it has counted; null: it is not loaded. The counts end with the library.
+inline const TestNetCounts* countsOf(int version) {
+  auto* const function = functionOf<TestNetCountsFunction>(version, "testNetCounts");
+  return function != nullptr ? function() : nullptr;
+}
+/// What it was given, with the fault "records".
+inline TestNetRecord netRecordOf(int version) {
+  auto* const function = functionOf<TestNetRecordFunction>(version, "testNetRecord");
+  return function != nullptr ? function() : TestNetRecord{};
 }
 
 /// A test plugin, loaded and opened.
@@ -45,7 +56,7 @@ struct OpenPlugin {
   DlLibrary library;
   std::unique_ptr<plugin::LoadedNet> source;
   std::unique_ptr<plugin::Net> net;
-  TestNetCounts* counts = nullptr;
+  const TestNetCounts* counts = nullptr;
 
   explicit OpenPlugin(int version, const plugin::NetOpening& opening = {}) {
     std::string why;

@@ -9,49 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "plugin/network/open_collnet.h"
 #include "plugin/plugin_fixture.h"
 #include "support/log_capture.h"
 
 namespace tutti::test {
 namespace {
 
-struct OpenCollNet {
-  DlLibrary library;
-  std::unique_ptr<plugin::LoadedCollNet> source;
-  std::unique_ptr<plugin::CollNet> net;
-  TestNetCounts* counts = nullptr;
-  plugin::NetHandle handle{};
-  void* listener = nullptr;
-  void* connection = nullptr;
-
-  explicit OpenCollNet(int version, const plugin::NetOpening& opening = {}) {
-    library = DlLibrary::open(pluginPath(version));
-    source = plugin::findCollNet(library, pluginPath(version));
-    if (source == nullptr) return;
-    auto attempt = source->attempt(opening);
-    EXPECT_EQ(attempt.why, "");
-    net = std::move(attempt.net);
-    counts = countsOf(version);
-    listener = net->listen(0, handle).value();
-    connection = net->connect(std::span(&handle, 1), 0, listener).value();
-    EXPECT_NE(connection, nullptr);
-  }
-  ~OpenCollNet() {
-    EXPECT_TRUE(net->close(connection).ok());
-    EXPECT_TRUE(net->closeListen(listener).ok());
-    EXPECT_EQ(counts->openEnds, 0);
-  }
-  bool finished(const Result<void*>& request, int expected) {
-    int bytes = 0;
-    return request.ok() && net->test(request.value(), &bytes).value() && bytes == expected;
-  }
-};
-
 class CollNetPlugin : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Versions, CollNetPlugin, testing::Values(6, 7, 8, 9, 10, 11, 12),
                          [](const auto& test) { return "V" + std::to_string(test.param); });
 
 TEST_P(CollNetPlugin, SaysWhatItIs) {
+  const ScopedEnv records("TEST_NET_FAULT", "records");
   const OpenCollNet plugin(GetParam(), {.commId = 99});
   EXPECT_EQ(plugin.source->version(), GetParam());
   EXPECT_EQ(plugin.net->name(), networkName(GetParam()));
@@ -60,7 +30,7 @@ TEST_P(CollNetPlugin, SaysWhatItIs) {
   EXPECT_TRUE(plugin.net->reduces({ncclFloat32, ncclSum}).value());
   EXPECT_FALSE(plugin.net->reduces({ncclFloat32, ncclMax}).value());
   EXPECT_EQ(plugin.counts->collInits, 1);
-  EXPECT_EQ(plugin.counts->commId, GetParam() >= 11 ? 99U : 0U);
+  EXPECT_EQ(netRecordOf(GetParam()).collInit.commId, GetParam() >= 11 ? 99U : 0U);
   EXPECT_EQ(plugin.net->fuses(), GetParam() >= 9);
 }
 
