@@ -1,6 +1,7 @@
 // From the value of NCCL_NET_PLUGIN to files.
 #include "plugin/discovery.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -61,6 +62,9 @@ TEST(Discovery, KnowsWhichFilesAreTried) {
       {"libfoo", {"libfoo", "libnccl-net-libfoo.so"}},
       {"libnccl-net-foo.so", {"libnccl-net-foo.so"}},
       {"libanything.so", {"libanything.so"}},
+      {"lib.so", {"lib.so"}},
+      {"libfoo.so.1", {"libfoo.so.1", "libnccl-net-libfoo.so.1.so"}},
+      {"LIBfoo.so", {"LIBfoo.so", "libnccl-net-LIBfoo.so.so"}},
       {"/path/x.so", {"/path/x.so"}},
       {"./foo", {"./foo"}},
   };
@@ -68,13 +72,22 @@ TEST(Discovery, KnowsWhichFilesAreTried) {
 }
 
 TEST(Discovery, KnowsTheFilesOfEveryKind) {
-  const auto files = [](const plugin::PluginKind& kind, const char* name) {
-    return plugin::pluginFileNames(kind, name);
-  };
-  EXPECT_EQ(files(plugin::kTunerPlugins, ""), Names{"libnccl-tuner.so"});
-  EXPECT_EQ(files(plugin::kProfilerPlugins, ""), Names{"libnccl-profiler.so"});
-  EXPECT_EQ(files(plugin::kEnvPlugins, ""), Names{"libnccl-env.so"});
-  EXPECT_EQ(files(plugin::kTunerPlugins, "foo"), (Names{"foo", "libnccl-tuner-foo.so"}));
+  const struct {
+    const plugin::PluginKind& kind;
+    std::string prefix;
+  } rows[] = {{plugin::kNetPlugins, "libnccl-net"},
+              {plugin::kTunerPlugins, "libnccl-tuner"},
+              {plugin::kProfilerPlugins, "libnccl-profiler"},
+              {plugin::kEnvPlugins, "libnccl-env"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.prefix);
+    const auto files = [&](const std::string& name) { return plugin::pluginFileNames(row.kind, name); };
+    EXPECT_EQ(files(""), Names{row.prefix + ".so"});
+    EXPECT_EQ(files("foo"), (Names{"foo", row.prefix + "-foo.so"}));
+    EXPECT_EQ(files("foo.so"), (Names{"foo.so", row.prefix + "-foo.so.so"}));
+    EXPECT_EQ(files("libfoo.so"), Names{"libfoo.so"});
+    EXPECT_EQ(files("/path/foo"), Names{"/path/foo"});
+  }
 }
 
 TEST(Discovery, OpensEveryForm) {
@@ -84,6 +97,23 @@ TEST(Discovery, OpensEveryForm) {
     EXPECT_TRUE(opened.path.ends_with("/libnccl-net-testv8.so")) << opened.path;
     EXPECT_NE(opened.library.symbol("ncclNetPlugin_v8"), nullptr);
   }
+}
+
+/// Plugins may have symbols of the same names, and of the program's.
+TEST(Discovery, KeepsWhatALibraryExportsToItself) {
+  const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, "testv8");
+  ASSERT_TRUE(opened.library.valid()) << opened.why;
+  EXPECT_NE(opened.library.symbol("testNetCounts"), nullptr);
+  EXPECT_EQ(::dlsym(RTLD_DEFAULT, "testNetCounts"), nullptr);
+}
+
+TEST(Discovery, FindsEverySymbolOfALibraryWhenItIsOpened) {
+  const ScopedLog log("INFO");
+  const plugin::OpenedPlugin opened = plugin::openPlugin(plugin::kNetPlugins, "libnccl-net-lacking.so");
+  EXPECT_FALSE(opened.library.valid());
+  EXPECT_NE(opened.why.find("undefined symbol: nobodyHasIt"), std::string::npos) << opened.why;
+  EXPECT_NE(capturedText().find("NET/Plugin: libnccl-net-lacking.so: "), std::string::npos);
+  EXPECT_EQ(capturedText().find("Could not find"), std::string::npos);
 }
 
 TEST(Discovery, FindsTheProgramItself) {

@@ -52,6 +52,28 @@ TEST(MixedLibrary, IsTakenForEachKind) {
   EXPECT_EQ(plugin::SinglePlugin<Found>(plugin::kTunerPlugins, &find<kTuner>).take("none"), nullptr);
 }
 
+/// Of several libraries of networks the one that was opened last is looked into, whichever is chosen.
+TEST(MixedLibrary, IsLookedIntoWhereItIsTheLastThatWasOpened) {
+  const struct {
+    std::string list;
+    const char* wanted;
+    bool found;
+  } rows[] = {{"testv8," + mixedPath(), "testv12", true},
+              {mixedPath() + ",testv8", "testv08", false},
+              {mixedPath() + ",testv8", "testv12", true},  // the other one is not opened any more
+              {mixedPath() + ",nowhere", "Socket", true}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.list + " wanted " + row.wanted);
+    Params::Misc settings;
+    settings.netPlugin = row.list;
+    plugin::NetRegistry registry(settings, false, {});
+    const auto choice = registry.choose(row.wanted, {});
+    EXPECT_EQ(choice.lease != nullptr, std::string(row.wanted) != "Socket");
+    plugin::SinglePlugin<Found> tuners(plugin::kTunerPlugins, &find<kTuner>);
+    EXPECT_EQ(tuners.take("") != nullptr, row.found);
+  }
+}
+
 TEST(MixedLibrary, IsAnEnvPluginWhereThatIsAskedFor) {
   const ScopedEnv answers("TEST_ENV_ANSWERS", "NCCL_ALGO=tree");
   const MapEnv environment(Settings{{"NCCL_ENV_PLUGIN", mixedPath()}, {"NCCL_ALGO", "ring"}});

@@ -6,11 +6,19 @@
 
 #include <string>
 
+#include "nccl_net_types.h"
+#include "nccl_profiler.h"
 #include "plugin/profiler_versions.h"
 #include "plugin/tuner.h"
 #include "plugin/tuner_fixture.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"
+
+// A profiler that is part of this program, for STATIC_PLUGIN; the tuner is tuner_test.cc's.
+extern "C" {
+NCCL_PLUGIN_EXPORT ncclProfiler_v2_t ncclProfiler_v2 = {.name = "TestProfiler",
+                                                        .init = [](void**, int*) { return ncclSuccess; }};
+}
 
 namespace tutti::test {
 namespace {
@@ -34,6 +42,8 @@ TEST(SinglePlugin, FollowsTheRulesOfLoading) {
   const std::string lib3 = tunerPath(3);
   const std::string lib5 = tunerPath(5);
   const std::string none = folder() + "/libno-net.so";
+  const std::string tooLong(300, 'a');
+  const std::string cut = "ncclOsDlopen(" + tooLong.substr(0, 254) + ") failed: ";
   const struct {
     std::string value;
     std::string net;   // library of the network; "": none
@@ -56,6 +66,11 @@ TEST(SinglePlugin, FollowsTheRulesOfLoading) {
       {"nowhere", none, "", "NCCL_TUNER_PLUGIN=nowhere cannot be used", true},
       {"", none, "", "", false},
       {none, lib5, "", "libno-net.so is unsupported", true},
+      {"testv3,testv5", "", "", "TUNER/Plugin: Could not find: testv3,testv5", true},
+      {" none", "", "", "TUNER/Plugin: Could not find:  none libnccl-tuner- none.so", true},
+      {"testv3.so", "", "", "TUNER/Plugin: Could not find: testv3.so libnccl-tuner-testv3.so.so", true},
+      {"/nowhere/x.so", lib5, "tunerv5", "TUNER/Plugin: Could not find: /nowhere/x.so", false},
+      {tooLong, lib5, "tunerv5", cut.c_str(), false},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE("\"" + row.value + "\" beside \"" + row.net + "\"");
@@ -93,6 +108,9 @@ TEST(SinglePlugin, FollowsThemForProfilersAsWell) {
   } rows[] = {
       {"", "", "PROFILER/Plugin: Could not find: libnccl-profiler.so", false},
       {"none", lib5, "", false},
+      {"NONE", lib5, "", false},
+      {"STATIC_PLUGIN", lib3, "PROFILER/Plugin: Loaded TestProfiler (v2)", false},
+      {"", "STATIC_PLUGIN", "PROFILER/Plugin: Loaded TestProfiler (v2)", false},
       {"testv3", "", "PROFILER/Plugin: Loaded TestProfiler (v3)", false},
       {"libnccl-profiler-testv3.so", "", "Successfully loaded external profiler plugin ", false},
       {lib3, lib5, "PROFILER/Plugin: Loaded TestProfiler (v3)", false},

@@ -27,6 +27,7 @@ ncclResult_t refuseToStart(ncclDebugLogger_t) {
 extern "C" {
 NCCL_PLUGIN_EXPORT ncclNet_v9_t ncclNetPlugin_v9 = {.name = "inProgram9", .init = &refuseToStart};
 NCCL_PLUGIN_EXPORT ncclNet_v6_t ncclNetPlugin_v6 = {.name = "inProgram6", .init = &refuseToStart};
+NCCL_PLUGIN_EXPORT ncclCollNet_v7_t ncclCollNetPlugin_v7 = {.name = "inProgram7", .init = &refuseToStart};
 }
 
 namespace tutti::test {
@@ -107,6 +108,18 @@ bool wasLogged(const std::string& text) {
   return capturedText().find(text) != std::string::npos;
 }
 
+TEST(NetRegistry, TheNewestNetAndTheNewestCollNetAreFoundEachOnItsOwn) {
+  const DlLibrary program = DlLibrary::openProgram();
+  const auto net = plugin::findNet(program, "this");
+  ASSERT_NE(net, nullptr);
+  EXPECT_EQ(net->version(), 9);
+  EXPECT_EQ(net->name(), "inProgram9");
+  const auto collNet = plugin::findCollNet(program, "this");
+  ASSERT_NE(collNet, nullptr);
+  EXPECT_EQ(collNet->version(), 7);
+  EXPECT_EQ(collNet->name(), "inProgram7");
+}
+
 TEST(NetRegistry, CanBeAskedAgainAfterANetworkRanOutOfMemory) {
   std::vector<std::unique_ptr<plugin::NetSource>> builtIn;
   builtIn.push_back(std::make_unique<ShortSource>());
@@ -137,6 +150,11 @@ TEST(NetRegistry, FollowsTheRulesOfLoading) {
   } rows[] = {
       {"", "", "", "Socket", "Assigned NET plugin Socket to comm"},
       {"none", "", "", "Socket", "Initialized NET plugin Socket"},
+      {"NONE", "", "", "Socket", "Initialized NET plugin Socket"},
+      {Params::Misc{}.netPlugin, "", "", "Socket", "NET/Plugin: Could not find: libnccl-net.so"},
+      {"none,testv8", "", "", "testv08", "NET/Plugin: Could not find: none libnccl-net-none.so"},
+      {",,testv8,", "", "", "testv08", "Assigned NET plugin testv08 to comm"},
+      {"testv8.so", "", "", "Socket", "NET/Plugin: Could not find: testv8.so libnccl-net-testv8.so.so"},
       {"nowhere", "", "", "Socket", "NET/Plugin: Could not find: nowhere libnccl-net-nowhere.so"},
       {"testv8", "", "", "testv08", "NET/Plugin: Loaded net plugin testv08 (v8)"},
       {"libnccl-net-testv8.so", "", "", "testv08", "NET/Plugin: Loaded collnet plugin testv08 (v8)"},
@@ -145,10 +163,13 @@ TEST(NetRegistry, FollowsTheRulesOfLoading) {
       {path8, "", "", "testv08", "Assigned NET plugin testv08 to comm"},
       {path8, "TESTV08", "", "testv08", "Assigned NET plugin testv08 to comm"},
       {path8, "socket", "", "Socket", "Assigned NET plugin Socket to comm"},
+      {path8 + "," + path8, "", "", "testv08", "Disabling external plugins: "},
+      {"libnccl-net-lacking.so", "", "", "Socket", "libnccl-net-lacking.so: undefined symbol: nobodyHasIt"},
       {" testv8", "", "", "Socket", "Could not find:  testv8"},
       {"nowhere,testv8", "", "", "testv08", "Could not find: nowhere"},
       {pluginFolder() + "/libno-net.so", "", "", "Socket", "libno-net.so is unsupported"},
       {"STATIC_PLUGIN", "", "", "Socket", "Failed to initialize NET plugin inProgram9"},
+      {"static_plugin,testv8", "", "", "testv08", "Failed to initialize NET plugin inProgram9"},
       {"testv8", "", "init", "Socket", "Failed to initialize NET plugin testv08: network testv08"},
       {"testv8", "", "devices", "Socket", "devices failed with ncclSystemError"},
       {"testv8", "", "zero-devices", "Socket", "it has no devices"},
@@ -205,6 +226,42 @@ TEST(NetRegistry, LoadsEveryVersion) {
     ASSERT_NE(lease->collNet(), nullptr);
     EXPECT_EQ(lease->collNet()->name(), networkName(version));
   }
+}
+
+TEST(NetRegistry, NamesTheNetworkThatIsWantedAndNotItsLibrary) {
+  World world("testv8", 0);
+  expectLog("its network is testv08, wanted is testv8.");
+  expectLog("its network is testv08, wanted is testv0.");
+  EXPECT_EQ(world.registry->assign("testv8", {}).status().code(), ncclInvalidUsage);
+  EXPECT_EQ(world.registry->assign("testv0", {}).status().code(), ncclInvalidUsage) << "the beginning is not enough";
+  EXPECT_EQ(world.choice("TestV08"), "testv08");
+}
+
+TEST(NetRegistry, LoadsWhatIsNotWantedButDoesNotInitialiseIt) {
+  World world("testv8");
+  EXPECT_EQ(world.choice("Socket"), "Socket");
+  ASSERT_NE(countsOf(8), nullptr);
+  EXPECT_EQ(countsOf(8)->inits, 0);
+  EXPECT_EQ(countsOf(8)->collInits, 0);
+}
+
+TEST(NetRegistry, TakesANetworkWithoutACollNet) {
+  World world("multi");
+  const auto lease = world.lease();
+  EXPECT_EQ(lease->net().name(), "multi");
+  EXPECT_EQ(lease->collNet(), nullptr);
+}
+
+TEST(NetRegistry, AFailureOfALaterInitDisablesTheNetworkForThoseToCome) {
+  const ScopedEnv fault("TEST_NET_FAULT_V12", "init@1");
+  expectLog("init: told to fail");  // once
+  World world("testv12");
+  const auto first = world.lease();
+  EXPECT_EQ(first->net().name(), "testv12");
+  EXPECT_EQ(world.choice(), "Socket");
+  EXPECT_EQ(world.choice(), "Socket");
+  EXPECT_EQ(countsOf(12)->inits, 1);
+  EXPECT_EQ(first->net().devices().value(), 1) << "who has it keeps it";
 }
 
 TEST(NetRegistry, TellsWhatIsWrongWithEach) {
