@@ -11,8 +11,8 @@
 
 #include "nccl_net.h"
 #include "plugin/network/idle_net.h"
+#include "plugin/network/registry_world.h"
 #include "plugin/plugin_fixture.h"
-#include "plugin/plugin_log.h"
 #include "support/log_capture.h"
 
 namespace {
@@ -32,30 +32,6 @@ NCCL_PLUGIN_EXPORT ncclCollNet_v7_t ncclCollNetPlugin_v7 = {.name = "inProgram7"
 
 namespace tutti::test {
 namespace {
-
-/// A built-in network that can only be begun.
-class FakeNet final : public IdleNet {
- public:
-  explicit FakeNet(int count) : count_(count) {}
-  std::string_view name() const override { return "Socket"; }
-  Result<int> devices() override { return count_; }
-
- private:
-  int count_;
-};
-
-class FakeSource final : public plugin::NetSource {
- public:
-  explicit FakeSource(int devices = 1) : devices_(devices) {}
-  std::string_view name() const override { return "Socket"; }
-  Result<std::unique_ptr<plugin::Net>> open(const plugin::NetOpening&) override {
-    if (devices_ < 0) return fail(ncclSystemError, "the fake network has no interface");
-    return std::unique_ptr<plugin::Net>(std::make_unique<FakeNet>(devices_));
-  }
-
- private:
-  int devices_;
-};
 
 /// Has no memory left when the first network that it opens is asked for its devices.
 class ShortSource final : public plugin::NetSource {
@@ -78,30 +54,6 @@ class ShortSource final : public plugin::NetSource {
     bool throws_;
   };
   bool first_ = true;
-};
-
-/// A registry with a list of plugins, and perhaps a built-in network of so many devices.
-struct World {
-  std::unique_ptr<plugin::NetRegistry> registry;
-
-  explicit World(const std::string& list, int builtInDevices = 1, bool keepLoaded = false, bool named = false) {
-    Params::Misc settings;
-    settings.netPlugin = list;
-    settings.netPluginRefCount = keepLoaded ? 1 : 0;
-    std::vector<std::unique_ptr<plugin::NetSource>> builtIn;
-    if (builtInDevices != 0) builtIn.push_back(std::make_unique<FakeSource>(builtInDevices));
-    registry = std::make_unique<plugin::NetRegistry>(settings, named, std::move(builtIn));
-  }
-  std::unique_ptr<plugin::NetLease> lease(std::string_view wanted = "") {
-    auto lease = registry->assign(wanted, {});
-    EXPECT_TRUE(lease.ok()) << lastErrorText();
-    return lease.ok() ? std::move(lease).value() : nullptr;
-  }
-  /// The name of what a communicator gets; "": nothing.
-  std::string choice(std::string_view wanted = "") {
-    const auto got = lease(wanted);
-    return got == nullptr ? "" : std::string(got->net().name());
-  }
 };
 
 bool wasLogged(const std::string& text) {
@@ -367,92 +319,6 @@ TEST(NetRegistry, ServesManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(countsOf(12)->inits, 81);
   EXPECT_EQ(countsOf(12)->finalizes, 80);
-}
-
-TEST(NetRegistry, WhatIsFusedStaysUntilTheLibraryIsUnloaded) {
-  const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
-  World world(pluginPath(12));
-  int asked = 0;
-  const auto make = [&](plugin::NetDevices& net, int physical) -> Status {
-    ++asked;
-    EXPECT_EQ(physical, 4);
-    const std::vector<int> group{1, 2, 3};
-    EXPECT_EQ(net.makeVirtual(group).device, 4);
-    return {};
-  };
-  for (int turn = 0; turn < 2; ++turn) {
-    const auto first = world.lease();
-    EXPECT_EQ(first->fuseOnce(plugin::NetPart::Net, make).value(), 4);
-    const auto second = world.lease();
-    EXPECT_EQ(second->fuseOnce(plugin::NetPart::Net, make).value(), 4);
-    EXPECT_EQ(asked, turn + 1) << "once for all communicators, again after the library was unloaded";
-    EXPECT_EQ(second->net().devices().value(), 5);
-    const plugin::NetProperties fused = second->net().properties(4).value();
-    EXPECT_EQ(fused.physical, (std::vector<int>{1, 2, 3}));
-    EXPECT_EQ(fused.speedMbps, 3 * second->net().properties(0).value().speedMbps);
-  }
-}
-
-TEST(NetRegistry, FusionThatFailedIsTriedAgain) {
-  World world("");
-  const auto lease = world.lease();
-  int asked = 0;
-  const auto make = [&](plugin::NetDevices&, int) -> Status {
-    return ++asked == 1 ? Status(ncclInvalidUsage) : Status();
-  };
-  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).status().code(), ncclInvalidUsage);
-  EXPECT_TRUE(lease->fuseOnce(plugin::NetPart::Net, make).ok());
-  EXPECT_EQ(asked, 2);
-}
-
-TEST(NetRegistry, NetAndCollNetAreFusedOnceEach) {
-  const ScopedEnv fault("TEST_NET_FAULT", "ports=4");
-  World world(pluginPath(12));
-  const auto make = [](plugin::NetDevices& part, int physical) -> Status {
-    EXPECT_EQ(physical, 4);
-    const std::vector<int> group = part.kind() == "NET" ? std::vector<int>{0, 1} : std::vector<int>{1, 2, 3};
-    EXPECT_EQ(part.makeVirtual(group).device, 4);
-    return {};
-  };
-  const auto first = world.lease();
-  const auto second = world.lease();
-  for (const auto* lease : {&first, &second}) {
-    EXPECT_EQ((*lease)->fuseOnce(plugin::NetPart::Net, make).value(), 4);
-    EXPECT_EQ((*lease)->fuseOnce(plugin::NetPart::CollNet, make).value(), 4);
-  }
-  EXPECT_EQ(countsOf(12)->fusions, 1);
-  EXPECT_EQ(countsOf(12)->collFusions, 1);
-  EXPECT_EQ(second->net().properties(4).value().physical, (std::vector<int>{0, 1}));
-  EXPECT_EQ(second->collNet()->properties(4).value().physical, (std::vector<int>{1, 2, 3}));
-}
-
-TEST(NetRegistry, ACollNetThatCannotBeCountedIsNoErrorUntilItIsAskedFor) {
-  const ScopedEnv fault("TEST_NET_FAULT", "coll-devices@1");
-  World world(pluginPath(12));
-  const auto lease = world.lease();
-  const auto make = [](plugin::NetDevices&, int) -> Status { return {}; };
-  const std::string before = lastErrorText();
-  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).value(), 1);
-  EXPECT_EQ(lastErrorText(), before);
-  const plugin::PluginIsOptional quiet;
-  EXPECT_FALSE(lease->fuseOnce(plugin::NetPart::CollNet, make).ok());
-  EXPECT_NE(std::string(lastErrorText()).find("collNet devices: told to fail"), std::string::npos) << lastErrorText();
-}
-
-TEST(NetRegistry, WhatANetFusedIsNoPhysicalDeviceOfItsCollNet) {
-  const ScopedEnv fault("TEST_NET_FAULT", "ports=4,one-list");
-  World world(pluginPath(11));
-  const auto lease = world.lease();
-  const auto make = [](plugin::NetDevices& part, int) -> Status {
-    const std::vector<int> group{0, 1};
-    if (part.kind() == "NET") {
-      EXPECT_EQ(part.makeVirtual(group).device, 4);
-    }
-    return {};
-  };
-  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::Net, make).value(), 4);
-  EXPECT_EQ(lease->collNet()->devices().value(), 5);
-  EXPECT_EQ(lease->fuseOnce(plugin::NetPart::CollNet, make).value(), 4);
 }
 
 }  // namespace
