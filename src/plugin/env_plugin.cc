@@ -40,7 +40,8 @@ class LoadedEnvOf final : public LoadedEnv {
   Status init() override {
     forgetPluginWarning();
     if (const ncclResult_t code = notedInit(); code != ncclSuccess) {
-      const std::string words = takePluginWarning();
+      // The oldest version is given no logger: there would only be words of others.
+      const std::string words = V >= 2 ? takePluginWarning() : std::string();
       return fail(errorCode(code), "{}: init failed with {}{}. {}", place(), resultName(code),
                   words.empty() ? ", and the plugin said nothing" : "; it said: " + words, kRemedy);
     }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "nccl_env.h"
 #include "plugin/plugin_fixture.h"
+#include "plugin/plugin_log.h"
 #include "plugin/test_env.h"
 #include "support/log_capture.h"
 #include "support/scoped_log.h"
@@ -186,6 +187,19 @@ TEST(EnvSource, AFailingInitFailsEveryCall) {
     env.source.finalize();
     EXPECT_EQ(envCounts(row.version), nullptr) << "a plugin that failed stays loaded";
   }
+}
+
+/// The oldest version has no logger: what a thread of some other plugin has said meanwhile is not its excuse.
+TEST(EnvSource, AFailureIsNotExplainedByWhatOthersSaid) {
+  const ScopedEnv fault("TEST_ENV_FAULT", "init");
+  allowLog("the network is gone");
+  allowLog("init failed with ncclSystemError, and the plugin said nothing");
+  std::thread([] { plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "net.c", 1, "the network is gone"); }).join();
+  Source env(envPath(1));
+  EXPECT_FALSE(env.source.start().ok());
+  EXPECT_NE(std::string(lastErrorText()).find("and the plugin said nothing"), std::string::npos) << lastErrorText();
+  env.source.finalize();
+  EXPECT_EQ(plugin::takePluginWarning(), "the network is gone") << "it is still there for whom it explains";
 }
 
 TEST(EnvSource, AFailingFinalizeIsAWarning) {
