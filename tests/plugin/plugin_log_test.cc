@@ -35,12 +35,14 @@ TEST(PluginLog, KeepsWarningsAsLastErrorAndShowsWhere) {
   expectLog("their/file.c:33 NCCL WARN it broke: 7");
   plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "their/file.c", 33, "it broke: %d", 7);
   EXPECT_STREQ(lastErrorText(), "it broke: 7");
+  EXPECT_EQ(plugin::takePluginWarning(), "it broke: 7");
 }
 
 TEST(PluginLog, KeepsWarningsThatAreNotPrinted) {
   const ScopedLog log("WARN", "INIT");
   plugin::pluginLog(NCCL_LOG_WARN, NCCL_NET, "file.c", 33, "unseen");
   EXPECT_STREQ(lastErrorText(), "unseen");
+  EXPECT_EQ(plugin::takePluginWarning(), "unseen");
 }
 
 TEST(PluginLog, NamesFunctionsInTraces) {
