@@ -43,8 +43,8 @@ NOT_OURS = re.compile(r"ncclGin|ncclRma|NCCL_GIN|NCCL_RMA")
 
 def compiled(source, options):
     """The assembly of a source."""
-    command = ["cc", "-std=c11", "-O1", "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_GNU_SOURCE",
-               "-DNCCL_NO_CUDA_HEADERS", f"-I{ROOT / 'tests'}", *options, "-S", "-o", "-", str(source)]
+    command = ["cc", "-std=c11", "-O1", "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+               "-D_GNU_SOURCE", "-DNCCL_NO_CUDA_HEADERS", f"-I{ROOT / 'tests'}", *options, "-S", "-o", "-", str(source)]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if run.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{run.stderr}")
