@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Compiles every header alone: whoever includes one needs nothing before it.
 
-A header that comes after headers which it includes itself is as good as alone. So the headers are ordered into as few
-chains as possible, each header including the one before it, and a chain is one run of the compiler."""
+The build has done so with what is the first include of a source, so where its object is up to date nothing is left to
+do. A header that comes after headers which it includes itself is as good as alone. So the others are ordered into as
+few chains as possible, each header including the one before it, and a chain is one run of the compiler."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -42,9 +44,33 @@ def closures(headers):
     return whole
 
 
-def chains(headers):
+def first_include(source):
+    """The project's header that a source includes before anything else, or None."""
+    for line in source.read_text().splitlines():
+        if match := re.match(r'\s*#\s*include\s+[<"]([^">]+)[">]', line):
+            places = [pathlib.Path(root, match.group(1)) for root in ROOTS]
+            return next((place for place in places if place.exists()), None)
+        if re.match(r"\s*#\s*(if|define)", line):
+            return None
+    return None
+
+
+def compiled_alone(build, inner):
+    """The headers that an object of the build, newer than all that it says, shows to need nothing before them."""
+    found = set()
+    for entry in json.loads(pathlib.Path(build, "compile_commands.json").read_text()):
+        source, made = pathlib.Path(build, entry["file"]), pathlib.Path(build, entry["output"])
+        if source.suffix != ".cc" or " -include " in entry["command"] or not made.exists() or not source.exists():
+            continue
+        header = first_include(source)
+        if header in inner and all(part.stat().st_mtime <= made.stat().st_mtime
+                                   for part in inner[header] | {header, source}):
+            found.add(header)
+    return found
+
+
+def chains(headers, inner):
     """The fewest chains: a maximum matching of headers with successors that include them (paths through a DAG)."""
-    inner = closures(headers)
     outer = {h: sorted(o for o in headers if h in inner[o]) for h in headers}
     before = {}
 
@@ -83,18 +109,20 @@ def check(chain, compiler, folders):
 
 
 def main():
-    # Folders of others' headers: CUDA's, and LLVM's or "none".
-    cuda, llvm, compiler = sys.argv[1], sys.argv[2], sys.argv[3:]
+    # The build's folder; folders of others' headers: CUDA's, and LLVM's or "none".
+    build, cuda, llvm, compiler = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
     folders = [folder for folder in (cuda, llvm) if folder != "none"]
     headers = [p for folder in ("include", "src", "tests", "bench") for p in sorted(pathlib.Path(folder).rglob("*.h"))
                if p.name not in NEEDS_NVCC and "fixtures" not in p.parts]
+    inner = closures(headers)
     if llvm == "none":
-        inner = closures(headers)
         headers = [header for header in headers if not needs_llvm(header, inner)]
-    runs = chains(headers)
+    done = compiled_alone(build, inner) & set(headers)
+    runs = chains([header for header in headers if header not in done], inner)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [f for f in pool.map(lambda chain: check(chain, compiler, folders), runs) if f]
-    print("\n".join(found) if found else f"headers: {len(headers)} compile alone, in {len(runs)} runs of the compiler")
+    print("\n".join(found) if found else f"headers: {len(headers)} compile alone, {len(done)} of them in the build, "
+          f"the others in {len(runs)} runs of the compiler")
     return 1 if found else 0
 
 
