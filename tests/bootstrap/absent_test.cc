@@ -66,7 +66,7 @@ constexpr bool kCanLimitMemory = true;
 #endif
 
 /// What one rank of as many as there can be has heard, and how much memory it took to say so.
-struct Verdict {
+struct Outcome {
   ncclResult_t code = ncclSuccess;
   FixedText<400> text{};
   long kilobytes = 0;
@@ -79,29 +79,29 @@ long mostKilobytes() {
 }
 
 /// Forked: the limit is for good.
-Verdict joinWithLittleMemory(const BootstrapSettings& settings) {
+Outcome joinWithLittleMemory(const BootstrapSettings& settings) {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{512} << 20);
   const rlimit limit{most, most};
   EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
-  Verdict verdict;
+  Outcome outcome;
   const long before = mostKilobytes();
-  verdict.code = Bootstrap::join(joinOptions(makeIds(1, settings), 0, kMaxRanks, settings)).status().code();
-  verdict.kilobytes = mostKilobytes() - before;
-  setText(verdict.text, lastErrorText());
-  return verdict;
+  outcome.code = Bootstrap::join(joinOptions(makeIds(1, settings), 0, kMaxRanks, settings)).status().code();
+  outcome.kilobytes = mostKilobytes() - before;
+  setText(outcome.text, lastErrorText());
+  return outcome;
 }
 
 TEST(BootstrapAbsent, AMillionRanksThatDoNotComeTakeLittleMemory) {
   if (!kCanLimitMemory) GTEST_SKIP() << "sanitizers need much of it";
-  Letters<Verdict> verdicts;
-  const ForkedProcess family([&] { verdicts.send(joinWithLittleMemory(localSettings(kShort))); });
-  const Verdict verdict = verdicts.receive();
-  EXPECT_EQ(verdict.code, ncclRemoteError);
-  EXPECT_NE(textOf(verdict.text).find("ranks 1..1048575 of 1048576 did not come"), std::string::npos)
-      << textOf(verdict.text);
-  EXPECT_LT(verdict.kilobytes, 200 << 10);
+  Letters<Outcome> outcomes;
+  const ForkedProcess family([&] { outcomes.send(joinWithLittleMemory(localSettings(kShort))); });
+  const Outcome outcome = outcomes.receive();
+  EXPECT_EQ(outcome.code, ncclRemoteError);
+  EXPECT_NE(textOf(outcome.text).find("ranks 1..1048575 of 1048576 did not come"), std::string::npos)
+      << textOf(outcome.text);
+  EXPECT_LT(outcome.kilobytes, 200 << 10);
   EXPECT_EQ(family.await(), 0);
 }
 

@@ -25,9 +25,9 @@ namespace {
 
 using namespace test;
 
-class Joined : public testing::TestWithParam<std::pair<int, int>> {};
+class JoinedSizes : public testing::TestWithParam<std::pair<int, int>> {};
 
-TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
+TEST_P(JoinedSizes, AllGatherBarrierAndBroadcastAgree) {
   const auto [nRanks, nRoots] = GetParam();
   test::runJoined(nRanks, nRoots, [n = nRanks](Bootstrap& b) {
     for (int round = 0; round < 3; ++round) {
@@ -44,7 +44,7 @@ TEST_P(Joined, AllGatherBarrierAndBroadcastAgree) {
     ASSERT_TRUE(b.barrier().ok());
   });
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, Joined,
+INSTANTIATE_TEST_SUITE_P(Sizes, JoinedSizes,
                          testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 2}, std::pair{4, 1},
                                          std::pair{5, 5}, std::pair{11, 1}, std::pair{16, 3}, std::pair{64, 1}));
 

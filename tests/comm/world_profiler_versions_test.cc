@@ -21,7 +21,7 @@ using test::Ints;
 using test::Member;
 using test::withComm;
 
-constexpr std::size_t kCount = 700;
+constexpr std::size_t kToldCount = 700;
 
 /// As version 1 numbers functions and types.
 int numberOf(const std::string& function) {
@@ -37,7 +37,7 @@ std::string addressText(const void* address) {
 }
 
 /// A call, and what version 2 and later say of it.
-struct Collective {
+struct ToldCollective {
   std::string function;
   std::size_t count = 0;
   int root = 0;
@@ -45,25 +45,25 @@ struct Collective {
   std::function<ncclResult_t(const Member&, const Ints&, const Ints&)> call;
 };
 
-std::vector<Collective> collectives() {
-  return {{"AllReduce", kCount, 0, ncclInt32,
+std::vector<ToldCollective> toldCollectives() {
+  return {{"AllReduce", kToldCount, 0, ncclInt32,
            [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclAllReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream());
+             return ncclAllReduce(in.at(), out.at(), kToldCount, ncclInt32, ncclSum, m.comm, m.stream());
            }},
-          {"Reduce", kCount, 1, ncclFloat32,
+          {"Reduce", kToldCount, 1, ncclFloat32,
            [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclReduce(in.at(), out.at(), kCount, ncclFloat32, ncclSum, 1, m.comm, m.stream());
+             return ncclReduce(in.at(), out.at(), kToldCount, ncclFloat32, ncclSum, 1, m.comm, m.stream());
            }},
-          {"Broadcast", kCount * 8, 1, ncclInt8,
+          {"Broadcast", kToldCount * 8, 1, ncclInt8,
            [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclBroadcast(in.at(), out.at(), kCount, ncclInt64, 1, m.comm, m.stream());
+             return ncclBroadcast(in.at(), out.at(), kToldCount, ncclInt64, 1, m.comm, m.stream());
            }},
-          {"AllGather", kCount * 2, 0, ncclInt8,
+          {"AllGather", kToldCount * 2, 0, ncclInt8,
            [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclAllGather(in.at(), out.at(), kCount, ncclFloat16, m.comm, m.stream());
+             return ncclAllGather(in.at(), out.at(), kToldCount, ncclFloat16, m.comm, m.stream());
            }},
-          {"ReduceScatter", kCount, 0, ncclFloat32, [](const Member& m, const Ints& in, const Ints& out) {
-             return ncclReduceScatter(in.at(), out.at(), kCount, ncclFloat32, ncclMax, m.comm, m.stream());
+          {"ReduceScatter", kToldCount, 0, ncclFloat32, [](const Member& m, const Ints& in, const Ints& out) {
+             return ncclReduceScatter(in.at(), out.at(), kToldCount, ncclFloat32, ncclMax, m.comm, m.stream());
            }}};
 }
 
@@ -96,13 +96,13 @@ class ProfilersOfEachVersion : public test::Profiled {
 };
 
 TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryCollective) {
-  for (const Collective& one : collectives()) {
+  for (const ToldCollective& one : toldCollectives()) {
     SCOPED_TRACE(one.function);
     hear(ncclProfileColl);
     std::array<std::string, 2> buffers;
     withComm(2, [&](Member& m) {
-      const Ints in(m.gpu, kCount * 4, 1);
-      const Ints out(m.gpu, kCount * 4, 0);
+      const Ints in(m.gpu, kToldCount * 4, 1);
+      const Ints out(m.gpu, kToldCount * 4, 0);
       buffers[static_cast<std::size_t>(m.rank)] = " send=" + addressText(in.at()) + " recv=" + addressText(out.at());
       for (int i = 0; i < 3; ++i) EXPECT_EQ(one.call(m, in, out), ncclSuccess);
       m.sync();
@@ -147,12 +147,12 @@ TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryMessage) {
   hear(ncclProfileP2p);
   std::array<std::array<std::string, 2>, 2> buffers;
   withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount, 1);
-    const Ints out(m.gpu, kCount, 0);
+    const Ints in(m.gpu, kToldCount, 1);
+    const Ints out(m.gpu, kToldCount, 0);
     buffers[static_cast<std::size_t>(m.rank)] = {addressText(in.at()), addressText(out.at())};
     ncclGroupStart();
-    EXPECT_EQ(ncclSend(in.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
-    EXPECT_EQ(ncclRecv(out.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclSend(in.at(), kToldCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.at(), kToldCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
     EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
     m.sync();
   });
@@ -164,9 +164,10 @@ TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryMessage) {
     const std::string text = event.text;
     const bool sends = begins(text, "func=" + functionText("Send") + " ");
     const auto rank = static_cast<std::size_t>(event.rank);
-    const std::string expected = "func=" + functionText(sends ? "Send" : "Recv") + " count=" + std::to_string(kCount) +
-                                 " peer=" + std::to_string(1 - event.rank) + " type=" + typeText(ncclInt32) +
-                                 " buff=" + buffers.at(rank).at(sends ? 0 : 1) + test::leftOut(version(), false);
+    const std::string expected = "func=" + functionText(sends ? "Send" : "Recv") +
+                                 " count=" + std::to_string(kToldCount) + " peer=" + std::to_string(1 - event.rank) +
+                                 " type=" + typeText(ncclInt32) + " buff=" + buffers.at(rank).at(sends ? 0 : 1) +
+                                 test::leftOut(version(), false);
     EXPECT_TRUE(begins(text, expected)) << text << "\n" << expected;
     const std::size_t channels = text.find(" channels=");
     EXPECT_EQ(channels != std::string::npos, version() >= 4) << text;
@@ -179,10 +180,11 @@ TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryMessage) {
 
 TEST_F(ProfilersOfEachVersion, HearWhatTheirKindsAreOfEveryCall) {
   withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount * 2, 1);
+    const Ints in(m.gpu, kToldCount * 2, 1);
     ncclGroupStart();
-    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
-    EXPECT_EQ(ncclAllReduce(in.at(kCount), in.at(kCount), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kToldCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(in.at(kToldCount), in.at(kToldCount), kToldCount, ncclInt32, ncclSum, m.comm, m.stream()),
+              ncclSuccess);
     EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
     m.sync();
   });
@@ -200,13 +202,13 @@ TEST_F(ProfilersOfEachVersion, HearWhatTheirKindsAreOfEveryCall) {
 TEST_F(ProfilersOfEachVersion, HearEveryMemberOfCallsGroupsAndLaunches) {
   std::array<std::string, 2> streams;
   withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount, 1);
-    const Ints out(m.gpu, kCount, 0);
+    const Ints in(m.gpu, kToldCount, 1);
+    const Ints out(m.gpu, kToldCount, 0);
     streams[static_cast<std::size_t>(m.rank)] = addressText(m.stream());
-    EXPECT_EQ(ncclReduce(in.at(), out.at(), kCount, ncclInt32, ncclSum, 1, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclReduce(in.at(), out.at(), kToldCount, ncclInt32, ncclSum, 1, m.comm, m.stream()), ncclSuccess);
     ncclGroupStart();
-    EXPECT_EQ(ncclSend(in.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
-    EXPECT_EQ(ncclRecv(out.at(), kCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclSend(in.at(), kToldCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.at(), kToldCount, ncclInt32, 1 - m.rank, m.comm, m.stream()), ncclSuccess);
     EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
     m.sync();
   });
@@ -237,10 +239,10 @@ TEST_F(ProfilersOfEachVersion, HearEveryMemberOfCallsGroupsAndLaunches) {
 TEST_F(ProfilersOfEachVersion, HearNothingOfWhatIsRefusedButThatItWasCalled) {
   for (int rank = 0; rank < 2; ++rank) test::expectLog("invalid root 7");
   withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount, 1);
+    const Ints in(m.gpu, kToldCount, 1);
     ncclGroupStart();
-    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
-    EXPECT_EQ(ncclBroadcast(in.at(), in.at(), kCount, ncclInt32, 7, m.comm, m.stream()), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kToldCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(in.at(), in.at(), kToldCount, ncclInt32, 7, m.comm, m.stream()), ncclInvalidArgument);
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
   });
   expectWhole();
@@ -269,8 +271,8 @@ TEST_F(ProfilersOfEachVersion, AreToldOfTheirCommunicatorAsTheyCanBe) {
 TEST_F(ProfilersOfEachVersion, DoNoHarmWhereTheyRefuseAndGiveNoHandles) {
   profiler_.fail(0, true, true);
   withComm(2, [&](Member& m) {
-    const Ints in(m.gpu, kCount, 1);
-    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    const Ints in(m.gpu, kToldCount, 1);
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kToldCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
     m.sync();
   });
   EXPECT_EQ(profiler_.records("stop").size(), 0U);

@@ -15,7 +15,7 @@ constexpr MessageSize bytes(std::uint64_t n) {
 }
 
 /// Ranks whose words reach all others at once.
-class Net {
+class MessageNet {
  private:
   template <typename Body>
   auto with(int rank, const Body& body) {
@@ -32,7 +32,7 @@ class Net {
   }
 
  public:
-  explicit Net(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  explicit MessageNet(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
   MessageExchange& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   void add(int rank, int peer, MessageWay way, MessageSize size) {
     const Message message{peer, way, size};
@@ -61,7 +61,7 @@ class Net {
 };
 
 TEST(MessageExchange, NamesBothEndsOfAMessageOfTwoLengthsOnAllRanks) {
-  Net net(3);
+  MessageNet net(3);
   net.exchange(0, 2, floats(7));
   net.add(0, 2, MessageWay::Sent, floats(100));
   net.add(2, 0, MessageWay::Received, floats(200));
@@ -75,7 +75,7 @@ TEST(MessageExchange, NamesBothEndsOfAMessageOfTwoLengthsOnAllRanks) {
 }
 
 TEST(MessageExchange, MessagesOfOneNumberOfBytesAreAlike) {
-  Net net(2);
+  MessageNet net(2);
   for (int i = 0; i < 40; ++i) {
     net.add(0, 1, MessageWay::Sent, floats(4));
     net.add(1, 0, MessageWay::Received, bytes(16));
@@ -85,7 +85,7 @@ TEST(MessageExchange, MessagesOfOneNumberOfBytesAreAlike) {
 }
 
 TEST(MessageExchange, ComparesWhatIsReceivedLater) {
-  Net net(2);
+  MessageNet net(2);
   net.add(0, 1, MessageWay::Sent, floats(4));
   EXPECT_FALSE(net.tick(0, 1));
   EXPECT_FALSE(net.tick(1, 1));
@@ -94,7 +94,7 @@ TEST(MessageExchange, ComparesWhatIsReceivedLater) {
 }
 
 TEST(MessageExchange, KnowsOfADifferenceThatIsNotKeptAnyMore) {
-  Net net(2);
+  MessageNet net(2);
   for (int i = 0; i < 6; ++i) {
     net.add(0, 1, MessageWay::Sent, floats(4));
     net.add(1, 0, MessageWay::Received, floats(i == 0 ? 5 : 4));
@@ -106,7 +106,7 @@ TEST(MessageExchange, KnowsOfADifferenceThatIsNotKeptAnyMore) {
 }
 
 TEST(MessageExchange, WhoeverLeavesAsksThoseItHadMessagesWith) {
-  Net net(3);
+  MessageNet net(3);
   net.exchange(0, 1, floats(4));
   EXPECT_FALSE(net.at(0).settled());
   EXPECT_TRUE(net.at(2).settled());
@@ -121,7 +121,7 @@ TEST(MessageExchange, WhoeverLeavesAsksThoseItHadMessagesWith) {
 }
 
 TEST(MessageExchange, SaysOfAFewPeersAtATimeAndOfAllInTurn) {
-  Net net(9);
+  MessageNet net(9);
   for (int peer = 1; peer < 9; ++peer) net.exchange(0, peer, floats(4));
   for (int second = 1; second < 9; ++second) EXPECT_FALSE(net.tick(0, second));
   EXPECT_EQ(net.words, 3);
@@ -132,7 +132,7 @@ TEST(MessageExchange, SaysOfAFewPeersAtATimeAndOfAllInTurn) {
 }
 
 TEST(MessageExchange, WhatGraphsReplayIsNotCompared) {
-  Net net(2);
+  MessageNet net(2);
   net.exchange(0, 1, floats(4));
   net.at(0).log().giveUp();
   net.exchange(0, 1, floats(4));

@@ -13,7 +13,7 @@
 namespace tutti::device::test {
 namespace {
 
-constexpr JobMethod kMethods[] = {
+constexpr JobMethod kDirectMethods[] = {
     {Func::AllReduce, Algorithm::OneShot, Protocol::LL},    {Func::AllReduce, Algorithm::OneShot, Protocol::Simple},
     {Func::AllReduce, Algorithm::Direct, Protocol::LL},     {Func::AllReduce, Algorithm::Direct, Protocol::Simple},
     {Func::ReduceScatter, Algorithm::Direct, Protocol::LL}, {Func::ReduceScatter, Algorithm::Direct, Protocol::Simple},
@@ -30,7 +30,7 @@ constexpr int kSomeRanks[] = {2, 3, 5, 8};
 TEST(Direct, EveryCountIsRightOnEveryNumberOfRanks) {
   for (const int nRanks : {1, 2, 3, 4, 5, 6, 7, 8, 12}) {
     World world({.nRanks = nRanks, .slotBytes = 512});
-    for (const JobMethod& method : kMethods) {
+    for (const JobMethod& method : kDirectMethods) {
       // None, one, odd, more than a slot (128 floats), more than a FIFO (1024 floats).
       for (const std::uint64_t count : {0, 1, 131, 1500}) {
         for (const bool inPlace : {false, true}) check(world, {.method = method, .count = count, .inPlace = inPlace});
@@ -43,7 +43,7 @@ TEST(Direct, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
   for (const int nRanks : kSomeRanks) {
     for (const bool pulls : {false, true}) {
       World world({.nRanks = nRanks, .slotBytes = 1024, .pulls = pulls});
-      for (const JobMethod& method : kMethods) {
+      for (const JobMethod& method : kDirectMethods) {
         for (const bool mixed : {false, true}) {
           check(world, {.method = method, .count = kManyTurns, .inPlace = true, .mixed = mixed});
           check(world,
@@ -57,7 +57,7 @@ TEST(Direct, InPlaceOnSomeRanksOverwritesNothingThatOthersHaveYetToRead) {
 TEST(Direct, SharesThatReplaceInputPastTheCacheAreRight) {
   for (const int nRanks : {2, 3}) {
     World world({.nRanks = nRanks, .slotBytes = 128 << 10, .pulls = true});
-    for (const JobMethod& method : kMethods) {
+    for (const JobMethod& method : kDirectMethods) {
       if (method.protocol != Protocol::Simple) continue;
       for (const bool mixed : {false, true}) {
         check(world, {.method = method, .count = 300'007, .inPlace = true, .misalign = 1, .mixed = mixed});
@@ -69,14 +69,14 @@ TEST(Direct, SharesThatReplaceInputPastTheCacheAreRight) {
 TEST(Direct, LongVectorsGoThroughShortFifos) {
   for (const int nRanks : {2, 5}) {
     World world({.nRanks = nRanks, .nChannels = 2, .slotBytes = 1024});
-    for (const JobMethod& method : kMethods) check(world, {.method = method, .count = 40003});
+    for (const JobMethod& method : kDirectMethods) check(world, {.method = method, .count = 40003});
   }
 }
 
 TEST(Direct, EveryOperationIsCombinedInTheOrderOfRanks) {
   for (const int nRanks : {2, 4, 5}) {
     World world({.nRanks = nRanks, .slotBytes = 512});
-    for (const JobMethod& method : kMethods) {
+    for (const JobMethod& method : kDirectMethods) {
       if (!reduces(method.func)) continue;
       for (const DevOp op : {DevOp::Sum, DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
         for (const auto type : {ncclInt8, ncclUint32, ncclInt64, ncclFloat32, ncclFloat64}) {
@@ -91,7 +91,7 @@ TEST(Direct, EveryOperationIsCombinedInTheOrderOfRanks) {
 TEST(Direct, ThreadsShareTheWorkOfABlock) {
   for (const unsigned threads : kSharingThreads) {
     World world({.nRanks = 3, .slotBytes = 1024});
-    for (const JobMethod& method : kMethods) {
+    for (const JobMethod& method : kDirectMethods) {
       check(world, {.method = method, .count = 1, .threads = threads});
       check(world, {.method = method, .op = DevOp::PreMulSum, .count = 2001, .threads = threads});
     }
@@ -100,14 +100,14 @@ TEST(Direct, ThreadsShareTheWorkOfABlock) {
 
 TEST(Direct, LargestBlocksWork) {
   World world({.nRanks = 2, .slotBytes = 2048});
-  for (const JobMethod& method : kMethods) {
+  for (const JobMethod& method : kDirectMethods) {
     if (method.func == Func::AllReduce) check(world, {.method = method, .count = 1111, .threads = kMaxThreads});
   }
 }
 
 TEST(Direct, ElementAlignmentIsEnough) {
   World world({.nRanks = 3, .slotBytes = 512});
-  for (const JobMethod& method : kMethods) {
+  for (const JobMethod& method : kDirectMethods) {
     for (const bool inPlace : {false, true}) {
       check(world, {.method = method, .type = ncclInt8, .count = 1003, .inPlace = inPlace, .misalign = 1});
       check(world, {.method = method, .type = ncclFloat32, .count = 501, .inPlace = inPlace, .misalign = 1});
@@ -122,14 +122,14 @@ TEST(Direct, CountersMayWrapAround) {
        {~std::uint64_t{0} - 5, (std::uint64_t{1} << 32) - 5, (std::uint64_t{3} << 30) - 5}) {
     World world({.nRanks = 3, .slotBytes = 512, .firstStep = firstStep});
     for (int round = 0; round < 3; ++round) {
-      for (const JobMethod& method : kMethods) check(world, {.method = method, .count = 400});
+      for (const JobMethod& method : kDirectMethods) check(world, {.method = method, .count = 400});
     }
   }
 }
 
 TEST(Direct, LargeOutputsThatBypassTheCacheAreRight) {
   World world({.nRanks = 2, .slotBytes = 128 << 10});
-  for (const JobMethod& method : kMethods) {
+  for (const JobMethod& method : kDirectMethods) {
     if (method.protocol != Protocol::Simple) continue;
     check(world, {.method = method, .type = ncclInt64, .count = (9 << 17) + 5});  // 9 MB in few elements
   }
@@ -138,7 +138,7 @@ TEST(Direct, LargeOutputsThatBypassTheCacheAreRight) {
 TEST(Direct, AlternatesWithRingsOnTheSameRanks) {
   World world({.nRanks = 4});
   for (int round = 0; round < 2; ++round) {
-    for (const JobMethod& method : kMethods) {
+    for (const JobMethod& method : kDirectMethods) {
       check(world, {.method = method, .type = ncclUint32, .count = 700});
       check(world, {.method = {Func::AllReduce, Algorithm::Ring, Protocol::Simple}, .type = ncclUint32, .count = 700});
     }
@@ -179,13 +179,13 @@ void abortWhile(const Job& job, std::uint64_t peersCount) {
 }
 
 TEST(Direct, AbortEndsAKernelWhosePeersNeverCome) {
-  for (const JobMethod& method : kMethods) {
+  for (const JobMethod& method : kDirectMethods) {
     for (const unsigned threads : {1u, 32u}) abortWhile({.method = method, .count = 10000, .threads = threads}, 0);
   }
 }
 
 TEST(Direct, AbortEndsAKernelWhosePeersStopInTheMiddle) {
-  for (const JobMethod& method : kMethods) {
+  for (const JobMethod& method : kDirectMethods) {
     for (const unsigned threads : {1u, 32u}) {
       abortWhile({.method = method, .count = 20000, .threads = threads}, 3000);
       if (method.func != Func::AllReduce) continue;

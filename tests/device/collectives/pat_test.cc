@@ -13,8 +13,8 @@
 namespace tutti::device::test {
 namespace {
 
-constexpr JobMethod kGather{Func::AllGather, Algorithm::Pat, Protocol::Simple};
-constexpr JobMethod kScatter{Func::ReduceScatter, Algorithm::Pat, Protocol::Simple};
+constexpr JobMethod kPatGather{Func::AllGather, Algorithm::Pat, Protocol::Simple};
+constexpr JobMethod kPatScatter{Func::ReduceScatter, Algorithm::Pat, Protocol::Simple};
 
 TEST(PatSchedule, TakesTheLogarithmOfTheRanks) {
   EXPECT_EQ(patSteps(1), 0);
@@ -119,7 +119,7 @@ TEST(PatSchedule, MessagesFitIntoSlots) {
 TEST(Pat, EveryCountIsRightOnEveryNumberOfRanks) {
   for (const int nRanks : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 16, 17}) {
     World world({.nRanks = nRanks, .slotBytes = 1024});
-    for (const JobMethod& method : {kGather, kScatter}) {
+    for (const JobMethod& method : {kPatGather, kPatScatter}) {
       for (const std::uint64_t count : {0, 1, 131, 700}) {
         for (const bool inPlace : {false, true}) {
           check(world, {.method = method, .type = ncclUint32, .count = count, .inPlace = inPlace});
@@ -133,7 +133,7 @@ TEST(Pat, EveryOperationIsApplied) {
   World world({.nRanks = 6, .slotBytes = 2048});
   for (const DevOp op : {DevOp::Prod, DevOp::Max, DevOp::Min, DevOp::PreMulSum, DevOp::SumPostDiv}) {
     for (const auto type : {ncclInt8, ncclUint32, ncclInt64}) {
-      check(world, {.method = kScatter, .op = op, .type = type, .count = 299});
+      check(world, {.method = kPatScatter, .op = op, .type = type, .count = 299});
     }
   }
 }
@@ -143,7 +143,7 @@ TEST(Pat, ThreadsShareTheWorkOfABlock) {
   for (const int nRanks : {3, 6}) {
     World small({.nRanks = nRanks, .slotBytes = 1024}),
         large({.nRanks = nRanks, .nChannels = 2, .slotBytes = 16 << 10});
-    for (const JobMethod& method : {kGather, kScatter}) {
+    for (const JobMethod& method : {kPatGather, kPatScatter}) {
       for (const unsigned threads : kSharingThreads) {
         check(small, {.method = method, .type = ncclUint32, .count = 300, .threads = threads});
       }
@@ -154,7 +154,7 @@ TEST(Pat, ThreadsShareTheWorkOfABlock) {
 
 TEST(Pat, ElementAlignmentIsEnough) {
   World world({.nRanks = 5, .slotBytes = 1024});
-  for (const JobMethod& method : {kGather, kScatter}) {
+  for (const JobMethod& method : {kPatGather, kPatScatter}) {
     check(world, {.method = method, .type = ncclInt8, .count = 1003, .misalign = 1});
     check(world, {.method = method, .type = ncclInt64, .count = 203, .inPlace = true, .misalign = 1});
   }
@@ -163,7 +163,7 @@ TEST(Pat, ElementAlignmentIsEnough) {
 TEST(Pat, CountersMayWrapAround) {
   World world({.nRanks = 3, .slotBytes = 1024, .firstStep = ~std::uint64_t{0} - 5});
   for (int round = 0; round < 3; ++round) {
-    for (const JobMethod& method : {kGather, kScatter}) {
+    for (const JobMethod& method : {kPatGather, kPatScatter}) {
       check(world, {.method = method, .type = ncclUint32, .count = 900});
     }
   }
@@ -172,14 +172,14 @@ TEST(Pat, CountersMayWrapAround) {
 TEST(Pat, AlternatesWithRingsOnTheSameConnections) {
   World world({.nRanks = 4, .slotBytes = 1024});
   for (int round = 0; round < 3; ++round) {
-    check(world, {.method = kGather, .type = ncclUint32, .count = 500});
+    check(world, {.method = kPatGather, .type = ncclUint32, .count = 500});
     check(world, {.method = {Func::AllReduce, Algorithm::Ring, Protocol::Simple}, .type = ncclUint32, .count = 700});
-    check(world, {.method = kScatter, .type = ncclUint32, .count = 500});
+    check(world, {.method = kPatScatter, .type = ncclUint32, .count = 500});
   }
 }
 
 TEST(Pat, AbortEndsAKernelWhosePeersNeverCome) {
-  for (const JobMethod& method : {kGather, kScatter}) {
+  for (const JobMethod& method : {kPatGather, kPatScatter}) {
     for (const unsigned threads : {1u, 64u}) {
       World world({.nRanks = 3, .slotBytes = 1024});
       const Job job{.method = method, .type = ncclUint32, .threads = threads};

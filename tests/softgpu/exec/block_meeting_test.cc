@@ -13,7 +13,7 @@
 namespace tutti::softgpu::test {
 namespace {
 
-struct Params {
+struct MeetingParams {
   std::uint32_t* out;
   std::uint32_t rounds;
 };
@@ -21,8 +21,9 @@ struct Params {
 KernelOperation operationOf(void (*entry)(simt::HostThread*, const void*), std::uint32_t threads, std::uint32_t* out) {
   // Lives as long as the program: blocks only point at it.
   static std::vector<std::unique_ptr<simt::HostKernel>> kernels;
-  kernels.push_back(std::make_unique<simt::HostKernel>(simt::HostKernel{"Meeting", entry, sizeof(Params), 256, 1024}));
-  const Params params{out, 20};
+  kernels.push_back(
+      std::make_unique<simt::HostKernel>(simt::HostKernel{"Meeting", entry, sizeof(MeetingParams), 256, 1024}));
+  const MeetingParams params{out, 20};
   KernelOperation operation;
   operation.kernel = kernels.back().get();
   operation.params = copyParams(&params, sizeof(params));
@@ -40,13 +41,13 @@ bool ends(const KernelOperation& operation, std::uint64_t seed, bool weak = fals
   EXPECT_EQ(block.trapped(), nullptr);
   return block.finished();
 }
-constexpr std::uint64_t kSeeds = 8;
+constexpr std::uint64_t kOrders = 8;
 
 std::uint32_t lane(const simt::HostThread* self) {
   return self->thread % 32;
 }
-const Params& paramsOf(const void* params) {
-  return *static_cast<const Params*>(params);
+const MeetingParams& paramsOf(const void* params) {
+  return *static_cast<const MeetingParams*>(params);
 }
 
 /// Three groups of each warp meet at a pace of their own, and sum what their lanes hand in.
@@ -70,7 +71,7 @@ void exchangeEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Exchange, GroupsOfOneWarpMeetIndependently) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(64);
     ASSERT_TRUE(ends(operationOf(exchangeEntry, 64, out.data()), seed));
     for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], 20u) << "thread " << i << ", seed " << seed;
@@ -90,7 +91,7 @@ void leavingEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Exchange, LanesThatExitedOrNeverWereAreNotWaitedFor) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(40);
     ASSERT_TRUE(ends(operationOf(leavingEntry, 40, out.data()), seed)) << "seed " << seed;
     EXPECT_EQ(out[0], 16u + 16 * 7) << "values of lanes that are gone are left alone";
@@ -123,7 +124,7 @@ TEST(Exchange, PassesStoresToTheOthers) {
 /// Warp 0 produces and goes on, warp 1 consumes: each round's word is there when the barrier lets the consumer through.
 void arriveEntry(simt::HostThread* self, const void* params) {
   auto* words = static_cast<std::uint32_t*>(self->shared);
-  const Params& p = paramsOf(params);
+  const MeetingParams& p = paramsOf(params);
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     if (self->thread < 32) {
       words[self->thread] = round + 1;
@@ -139,7 +140,7 @@ void arriveEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Barriers, LetThroughWithThoseWhoOnlyArrive) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(64);
     ASSERT_TRUE(ends(operationOf(arriveEntry, 64, out.data()), seed)) << "seed " << seed;
     for (const std::uint32_t word : out) ASSERT_EQ(word, 1u) << "seed " << seed;
@@ -158,7 +159,7 @@ void arriveAndEndEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Barriers, CountAThreadThatArrivedAndEndedOnce) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(32);
     ASSERT_TRUE(ends(operationOf(arriveAndEndEntry, 32, out.data()), seed)) << "seed " << seed;
     for (std::size_t i = 1; i < 31; ++i) ASSERT_EQ(out[i], 1u) << "nobody passes before thread 31 has come";
@@ -166,7 +167,7 @@ TEST(Barriers, CountAThreadThatArrivedAndEndedOnce) {
 }
 
 void countEntry(simt::HostThread* self, const void* params) {
-  const Params& p = paramsOf(params);
+  const MeetingParams& p = paramsOf(params);
   std::uint32_t wrong = 0;
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const std::uint32_t found = self->ops->barrierCount(self, 0, self->threads, self->thread < round);
@@ -177,7 +178,7 @@ void countEntry(simt::HostThread* self, const void* params) {
 
 TEST(Barriers, CountThosePassingTrue) {
   for (const std::uint32_t threads : {64u, 40u}) {
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
       std::vector<std::uint32_t> out(threads);
       ASSERT_TRUE(ends(operationOf(countEntry, threads, out.data()), seed)) << "seed " << seed;
       for (const std::uint32_t word : out) ASSERT_EQ(word, 1u) << "seed " << seed;
@@ -208,7 +209,7 @@ void togetherEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Together, LanesGoOnInTheirOrderForAStoreAndAgainstItForALoad) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(1 + 4 * 32);
     ASSERT_TRUE(ends(operationOf(togetherEntry, 32, out.data()), seed));
     for (std::uint32_t i = 0; i < 4 * 32; ++i) {
@@ -226,7 +227,7 @@ void togetherWithoutOthersEntry(simt::HostThread* self, const void* params) {
 }
 
 TEST(Together, DoesNotWaitForLanesThatDoNotCome) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(70);
     ASSERT_TRUE(ends(operationOf(togetherWithoutOthersEntry, 70, out.data()), seed));
     for (std::uint32_t i = 0; i < 70; ++i) ASSERT_EQ(out[i], i % 32 % 2 == 0 ? 1u : 0u) << i << ", seed " << seed;

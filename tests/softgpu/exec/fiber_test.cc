@@ -10,21 +10,21 @@
 namespace tutti::softgpu::test {
 namespace {
 
-struct Shared {};
-struct Params {
+struct DivideShared {};
+struct DivideParams {
   float* quotient;
 };
 
-void divideBody(simt::Thread, Shared&, const Params& p) {
+void divideBody(simt::Thread, DivideShared&, const DivideParams& p) {
   const volatile float one = 1;
   const volatile float three = 3;
   *p.quotient = one / three;
 }
-TUTTI_KERNEL(Divide, Params, Shared, 1, divideBody)
+TUTTI_KERNEL(Divide, DivideParams, DivideShared, 1, divideBody)
 
 float dividedByABlock() {
   float quotient = 0;
-  const Params given{&quotient};
+  const DivideParams given{&quotient};
   StackPool stacks;
   Block block({&Divide_hostKernel, copyParams(&given, sizeof(given)), 1, 1, 0}, 0, stacks);
   while (!block.finished()) block.runPass(nullptr);

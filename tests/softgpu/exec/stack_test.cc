@@ -12,8 +12,8 @@
 namespace tutti::softgpu::test {
 namespace {
 
-struct Shared {};
-struct Params {
+struct DeepShared {};
+struct DeepParams {
   std::uint32_t kilobytes;
 };
 
@@ -24,12 +24,12 @@ struct Params {
 }
 
 /// Thread 30 goes down its stack when the others have ended.
-void deepBody(simt::Thread t, Shared&, const Params& p) {
+void deepBody(simt::Thread t, DeepShared&, const DeepParams& p) {
   if (t.index() != 30) return;
   t.syncBlock();
   descend(p.kilobytes);
 }
-TUTTI_KERNEL(Deep, Params, Shared, 64, deepBody)
+TUTTI_KERNEL(Deep, DeepParams, DeepShared, 64, deepBody)
 
 KernelOperation deep(std::uint32_t kilobytes) {
   return {&Deep_hostKernel, copyParams(&kilobytes, sizeof(kilobytes)), 1, 64, 0};

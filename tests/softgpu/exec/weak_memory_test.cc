@@ -12,12 +12,12 @@ namespace {
 
 using device::test::BlockExecutor;
 
-struct Shared {
+struct OrderShared {
   std::uint32_t word[64];
 };
 
 /// Where writers and readers meet. All of it is memory that others see.
-struct Params {
+struct OrderParams {
   std::uint64_t* data;
   std::uint64_t* flag;
   std::uint64_t* seen;  ///< what readers found
@@ -35,7 +35,7 @@ int stale(const std::array<std::pair<const simt::HostKernel*, unsigned>, kKernel
     alignas(128) std::array<std::uint64_t, 64> seen{};
     device::test::BlockExecutor executor({seed, seed * 31});
     for (const auto& [kernel, threads] : kernels) {
-      executor.launch(*kernel, 1, threads, Params{data.data(), flag.data(), seen.data()});
+      executor.launch(*kernel, 1, threads, OrderParams{data.data(), flag.data(), seen.data()});
     }
     EXPECT_TRUE(executor.run()) << "seed " << seed;
     if (seen[0] != 1) ++count;
@@ -43,9 +43,9 @@ int stale(const std::array<std::pair<const simt::HostKernel*, unsigned>, kKernel
   return count;
 }
 
-#define KERNEL(Name, body) TUTTI_KERNEL(Name, Params, Shared, 64, body)
+#define KERNEL(Name, body) TUTTI_KERNEL(Name, OrderParams, OrderShared, 64, body)
 
-void readBody(simt::Thread t, Shared&, const Params& p) {
+void readBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   while (t.loadAcquireSys(p.flag) == 0) t.pause();
   t.storeRelaxedSys(p.seen, t.loadRelaxedSys(p.data));
 }
@@ -53,20 +53,20 @@ KERNEL(Read, readBody)
 
 // --- one thread
 
-void relaxedBody(simt::Thread t, Shared&, const Params& p) {
+void relaxedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.storeRelaxedSys(p.flag, std::uint64_t{1});
   for (int i = 0; i < 100; ++i) t.pause();
 }
 KERNEL(Relaxed, relaxedBody)
 
-void releaseBody(simt::Thread t, Shared&, const Params& p) {
+void releaseBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.storeReleaseSys(p.flag, std::uint64_t{1});
 }
 KERNEL(Release, releaseBody)
 
-void fenceBody(simt::Thread t, Shared&, const Params& p) {
+void fenceBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.storeVolatile(p.data, std::uint64_t{1});
   t.fenceSys();
   t.storeVolatile(p.flag, std::uint64_t{1});
@@ -74,7 +74,7 @@ void fenceBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(Fence, fenceBody)
 
-void blockFenceBody(simt::Thread t, Shared&, const Params& p) {
+void blockFenceBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   simt::storeData(p.data, 0, std::uint64_t{1});
   t.fenceBlock();
   t.storeVolatile(p.flag, std::uint64_t{1});
@@ -82,14 +82,14 @@ void blockFenceBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(BlockFence, blockFenceBody)
 
-void copiedBody(simt::Thread t, Shared&, const Params& p) {
+void copiedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   const std::uint64_t one = 1;
   simt::copyBytes({0, 1}, p.data, &one, sizeof(one), false);
   t.storeReleaseSys(p.flag, std::uint64_t{1});
 }
 KERNEL(Copied, copiedBody)
 
-void streamedBody(simt::Thread t, Shared&, const Params& p) {
+void streamedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   const std::uint64_t one = 1;
   simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
   simt::finishStreaming();
@@ -97,7 +97,7 @@ void streamedBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(Streamed, streamedBody)
 
-void unfinishedBody(simt::Thread t, Shared&, const Params& p) {
+void unfinishedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   const std::uint64_t one = 1;
   simt::copyBytes({0, 1}, p.data, &one, sizeof(one), true);
   t.storeReleaseSys(p.flag, std::uint64_t{1});
@@ -105,7 +105,7 @@ void unfinishedBody(simt::Thread t, Shared&, const Params& p) {
 KERNEL(Unfinished, unfinishedBody)
 
 /// Its own stores, at once and in order, also in parts and across units.
-void forwardBody(simt::Thread t, Shared&, const Params& p) {
+void forwardBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   bool right = true;
   for (std::uint64_t i = 1; i < 50; ++i) {
     t.storeRelaxedSys(p.data + i % 4, i);
@@ -145,14 +145,14 @@ TEST(WeakMemory, AThreadSeesItsOwnStores) {
 
 // --- a block
 
-void passedBody(simt::Thread t, Shared&, const Params& p) {
+void passedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.syncBlock();
   if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
 }
 KERNEL(Passed, passedBody)
 
-void relayedBody(simt::Thread t, Shared&, const Params& p) {
+void relayedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
   if (t.warp() == 1) t.syncWarp();
   if (t.index() == 33 || t.warp() == 0) t.syncGroup(2, 64);
@@ -161,7 +161,7 @@ void relayedBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(Relayed, relayedBody)
 
-void barrierOnlyBody(simt::Thread t, Shared&, const Params& p) {
+void barrierOnlyBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.syncBlock();
   if (t.index() == 3) t.storeRelaxedSys(p.flag, std::uint64_t{1});
@@ -170,7 +170,7 @@ void barrierOnlyBody(simt::Thread t, Shared&, const Params& p) {
 KERNEL(BarrierOnly, barrierOnlyBody)
 
 /// The release is not the barrier's business: thread 40 stored after it.
-void tooLateBody(simt::Thread t, Shared&, const Params& p) {
+void tooLateBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.syncBlock();
   if (t.index() == 40) t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.ballot(true);
@@ -179,7 +179,7 @@ void tooLateBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(TooLate, tooLateBody)
 
-void votedBody(simt::Thread t, Shared&, const Params& p) {
+void votedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   if (t.index() == 20) t.storeRelaxedSys(p.data, std::uint64_t{1});
   t.ballot(true);
   if (t.index() == 3) t.storeReleaseSys(p.flag, std::uint64_t{1});
@@ -187,7 +187,7 @@ void votedBody(simt::Thread t, Shared&, const Params& p) {
 }
 KERNEL(Voted, votedBody)
 
-void sharedBody(simt::Thread t, Shared& shared, const Params& p) {
+void sharedBody(simt::Thread t, OrderShared& shared, const OrderParams& p) {
   t.storeRelaxedSys(&shared.word[t.index()], t.index());
   t.syncBlock();
   const std::uint32_t mate = (t.index() + 17) % t.threads();
@@ -216,7 +216,7 @@ TEST(WeakMemory, ReleasesCoverOnlyWhatABarrierPassed) {
 
 // --- lines
 
-void writeLinesBody(simt::Thread t, Shared&, const Params& p) {
+void writeLinesBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   const simt::Group group{t.index(), t.threads()};
   auto* parts = reinterpret_cast<simt::Pack16*>(p.data);
   for (unsigned i = t.index(); i < 32; i += t.threads()) t.storeLine16(group, parts + i, {1, 1});
@@ -225,7 +225,7 @@ void writeLinesBody(simt::Thread t, Shared&, const Params& p) {
 KERNEL(WriteLines, writeLinesBody)
 
 /// Every line whose flag is there must be there as a whole.
-void readLinesBody(simt::Thread t, Shared&, const Params& p) {
+void readLinesBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   const simt::Group group{t.index(), t.threads()};
   const auto* parts = reinterpret_cast<const simt::Pack16*>(p.data);
   bool right = true;
@@ -250,7 +250,7 @@ TEST(WeakMemory, LinesAppearWhole) {
 }
 
 /// The last pack of a line by plain stores, the rest after it: what storeLine16 is there to prevent.
-void tornLinesBody(simt::Thread t, Shared&, const Params& p) {
+void tornLinesBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   auto* parts = reinterpret_cast<simt::Pack16*>(p.data);
   t.storeVolatile(parts + t.index(), simt::Pack16{1, 1});
   for (int i = 0; i < 50; ++i) t.pause();
@@ -263,13 +263,13 @@ TEST(WeakMemory, PlainStoresTearLines) {
 
 // --- other rules
 
-void messageBody(simt::Thread t, Shared&, const Params& p) {
+void messageBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.storeVolatile(reinterpret_cast<simt::Pack16*>(p.data), simt::Pack16{1, 1});
   for (int i = 0; i < 50; ++i) t.pause();
 }
 KERNEL(Message, messageBody)
 
-void readMessageBody(simt::Thread t, Shared&, const Params& p) {
+void readMessageBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   simt::Pack16 value{};
   while (value.word[0] == 0 && value.word[1] == 0) {
     value = t.loadVolatile(reinterpret_cast<const simt::Pack16*>(p.data));
@@ -283,7 +283,7 @@ TEST(WeakMemory, SixteenBytesAreOneUnit) {
   EXPECT_EQ(stale<2>({{{&Message_hostKernel, 1}, {&ReadMessage_hostKernel, 1}}}), 0);
 }
 
-void trailingBody(simt::Thread t, Shared&, const Params& p) {
+void trailingBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   t.storeRelaxedSys(p.seen, std::uint64_t{1});
 }
 KERNEL(Trailing, trailingBody)

@@ -9,9 +9,6 @@
 namespace tutti::softgpu::test {
 namespace {
 
-const float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-const double kInf64 = kInf, kNan64 = kNan;
 constexpr double kOneUlp = 0x1p-23;
 
 /// Cases of `function` in double precision.
@@ -44,27 +41,33 @@ TEST(PtxApproximation, ReciprocalsAndRootsOfWhatIsSpecial) {
   expectResults({
       {"rcp.approx.f32 %d, %a;",
        "f32 = f32",
-       {{0.f, kInf},
-        {-0.f, -kInf},
-        {kInf, 0.f},
-        {-kInf, -0.f},
-        {kNan, kNan},
-        {0x1p-130f, kInf},
+       {{0.f, kInf32},
+        {-0.f, -kInf32},
+        {kInf32, 0.f},
+        {-kInf32, -0.f},
+        {kNan32, kNan32},
+        {0x1p-130f, kInf32},
         {0x1p127f, 0x1p-127f}}},
-      {"rcp.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-127f, kInf}, {-0x1p-127f, -kInf}, {0x1p127f, 0.f}}},
+      {"rcp.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-127f, kInf32}, {-0x1p-127f, -kInf32}, {0x1p127f, 0.f}}},
       {"sqrt.approx.f32 %d, %a;",
        "f32 = f32",
-       {{0.f, 0.f}, {-0.f, -0.f}, {kInf, kInf}, {-1.f, kNan}, {-kInf, kNan}, {kNan, kNan}}},
+       {{0.f, 0.f}, {-0.f, -0.f}, {kInf32, kInf32}, {-1.f, kNan32}, {-kInf32, kNan32}, {kNan32, kNan32}}},
       {"sqrt.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-130f, 0.f}, {-0x1p-130f, -0.f}}},
       {"rsqrt.approx.f32 %d, %a;",
        "f32 = f32",
-       {{0.f, kInf}, {-0.f, -kInf}, {kInf, 0.f}, {-1.f, kNan}, {-kInf, kNan}, {kNan, kNan}, {0x1p-130f, 0x1p65f}},
+       {{0.f, kInf32},
+        {-0.f, -kInf32},
+        {kInf32, 0.f},
+        {-1.f, kNan32},
+        {-kInf32, kNan32},
+        {kNan32, kNan32},
+        {0x1p-130f, 0x1p65f}},
        0x1p-22},
-      {"rsqrt.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-130f, kInf}, {-0x1p-130f, -kInf}}},
-      {"rsqrt.approx.f64 %d, %a;", "f64 = f64", {{0.0, kInf64}, {-0.0, -kInf64}, {kInf64, 0.0}, {-1.0, kNan64}}},
+      {"rsqrt.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-130f, kInf32}, {-0x1p-130f, -kInf32}}},
+      {"rsqrt.approx.f64 %d, %a;", "f64 = f64", {{0.0, kInf}, {-0.0, -kInf}, {kInf, 0.0}, {-1.0, kNan}}},
       {"rcp.approx.ftz.f64 %d, %a;",
        "f64 = f64",
-       {{0.0, kInf64}, {-0.0, -kInf64}, {kInf64, 0.0}, {-kInf64, -0.0}, {kNan64, kNan64}, {1e-310, kInf64}}},
+       {{0.0, kInf}, {-0.0, -kInf}, {kInf, 0.0}, {-kInf, -0.0}, {kNan, kNan}, {1e-310, kInf}}},
   });
 }
 
@@ -74,8 +77,12 @@ TEST(PtxApproximation, SinesWithinTheStatedError) {
       {"cos.approx.f32 %d, %a;", "f32 = f32", of(kAngles, [](double a) { return std::cos(a); }), 0, 0x1p-20},
       {"sin.approx.ftz.f32 %d, %a;", "f32 = f32", of(kAngles, [](double a) { return std::sin(a); }), 0, 0x1p-20},
       {"cos.approx.ftz.f32 %d, %a;", "f32 = f32", of(kAngles, [](double a) { return std::cos(a); }), 0, 0x1p-20},
-      {"sin.approx.f32 %d, %a;", "f32 = f32", {{0.f, 0.f}, {-0.f, -0.f}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}}},
-      {"cos.approx.f32 %d, %a;", "f32 = f32", {{0.f, 1.f}, {-0.f, 1.f}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}}},
+      {"sin.approx.f32 %d, %a;",
+       "f32 = f32",
+       {{0.f, 0.f}, {-0.f, -0.f}, {kInf32, kNan32}, {-kInf32, kNan32}, {kNan32, kNan32}}},
+      {"cos.approx.f32 %d, %a;",
+       "f32 = f32",
+       {{0.f, 1.f}, {-0.f, 1.f}, {kInf32, kNan32}, {-kInf32, kNan32}, {kNan32, kNan32}}},
       {"sin.approx.ftz.f32 %d, %a;", "f32 = f32", {{-0x1p-130f, -0.f}, {0x1p-130f, 0.f}}},
   });
 }
@@ -92,10 +99,10 @@ TEST(PtxApproximation, ExponentialsAndLogarithmsWithinTheStatedError) {
        "f32 = f32",
        {{0.f, 1.f},
         {-0.f, 1.f},
-        {kInf, kInf},
-        {-kInf, 0.f},
-        {kNan, kNan},
-        {128.f, kInf},
+        {kInf32, kInf32},
+        {-kInf32, 0.f},
+        {kNan32, kNan32},
+        {128.f, kInf32},
         {-200.f, 0.f},
         {-130.f, 0x1p-130f}}},
       {"ex2.approx.ftz.f32 %d, %a;", "f32 = f32", {{-130.f, 0.f}, {0x1p-130f, 1.f}}},
@@ -104,15 +111,15 @@ TEST(PtxApproximation, ExponentialsAndLogarithmsWithinTheStatedError) {
       {"lg2.approx.ftz.f32 %d, %a;", "f32 = f32", of(farFromOne, logarithm), 0x1p-22},
       {"lg2.approx.f32 %d, %a;",
        "f32 = f32",
-       {{0.f, -kInf},
-        {-0.f, -kInf},
-        {kInf, kInf},
-        {-1.f, kNan},
-        {-kInf, kNan},
-        {kNan, kNan},
+       {{0.f, -kInf32},
+        {-0.f, -kInf32},
+        {kInf32, kInf32},
+        {-1.f, kNan32},
+        {-kInf32, kNan32},
+        {kNan32, kNan32},
         {1.f, 0.f},
         {0x1p-130f, -130.f}}},
-      {"lg2.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-130f, -kInf}, {-0x1p-130f, -kInf}, {8.f, 3.f}}},
+      {"lg2.approx.ftz.f32 %d, %a;", "f32 = f32", {{0x1p-130f, -kInf32}, {-0x1p-130f, -kInf32}, {8.f, 3.f}}},
   });
 }
 
@@ -120,7 +127,9 @@ TEST(PtxApproximation, HyperbolicTangentWithinTheStatedError) {
   const std::vector<float> values = {0.01f, -0.01f, 0.5f, -0.5f, 1.f, 2.f, -3.f, 10.f, -20.f};
   expectResults({
       {"tanh.approx.f32 %d, %a;", "f32 = f32", of(values, [](double a) { return std::tanh(a); }), 0x1p-10},
-      {"tanh.approx.f32 %d, %a;", "f32 = f32", {{0.f, 0.f}, {-0.f, -0.f}, {kInf, 1.f}, {-kInf, -1.f}, {kNan, kNan}}},
+      {"tanh.approx.f32 %d, %a;",
+       "f32 = f32",
+       {{0.f, 0.f}, {-0.f, -0.f}, {kInf32, 1.f}, {-kInf32, -1.f}, {kNan32, kNan32}}},
       {"{ .reg .b16 %t; cvt.rn.f16.f32 %t, %a; tanh.approx.f16 %t, %t; cvt.f32.f16 %d, %t; }", "f32 = f32",
        of({0.5f, -0.5f, 1.f, 3.f}, [](double a) { return std::tanh(a); }), 0, 0x1p-10},
       {"{ .reg .b16 %t; cvt.rn.f16.f32 %t, %a; ex2.approx.f16 %t, %t; cvt.f32.f16 %d, %t; }", "f32 = f32",
@@ -137,9 +146,9 @@ TEST(PtxApproximation, HyperbolicTangentWithinTheStatedError) {
 TEST(PtxApproximation, QuotientsWithinTheStatedError) {
   const auto quotient = [](float a, float b) { return static_cast<float>(static_cast<double>(a) / b); };
   const std::vector<float> values = {1.f, -3.f, 0.1f, 12345.678f, 1e10f, -1e-10f};
-  const std::vector<Case> special = {{{1.f, 0.f}, kInf},   {{-1.f, 0.f}, -kInf}, {{0.f, 0.f}, kNan},
-                                     {{kInf, kInf}, kNan}, {{1.f, -kInf}, -0.f}, {{0.f, -3.f}, -0.f},
-                                     {{kNan, 1.f}, kNan},  {{kInf, 2.f}, kInf}};
+  const std::vector<Case> special = {{{1.f, 0.f}, kInf32},       {{-1.f, 0.f}, -kInf32}, {{0.f, 0.f}, kNan32},
+                                     {{kInf32, kInf32}, kNan32}, {{1.f, -kInf32}, -0.f}, {{0.f, -3.f}, -0.f},
+                                     {{kNan32, 1.f}, kNan32},    {{kInf32, 2.f}, kInf32}};
   expectResults({
       {"div.approx.f32 %d, %a, %b;", "f32 = f32 f32", pairs(values, quotient), 2 * kOneUlp},
       {"div.approx.ftz.f32 %d, %a, %b;", "f32 = f32 f32", pairs(values, quotient), 2 * kOneUlp},
@@ -151,7 +160,7 @@ TEST(PtxApproximation, QuotientsWithinTheStatedError) {
        2 * kOneUlp},
       {"div.approx.f32 %d, %a, %b;", "f32 = f32 f32", special},
       {"div.full.f32 %d, %a, %b;", "f32 = f32 f32", special},
-      {"div.full.ftz.f32 %d, %a, %b;", "f32 = f32 f32", {{{1.f, 0x1p-130f}, kInf}, {{0x1p-130f, 1.f}, 0.f}}},
+      {"div.full.ftz.f32 %d, %a, %b;", "f32 = f32 f32", {{{1.f, 0x1p-130f}, kInf32}, {{0x1p-130f, 1.f}, 0.f}}},
   });
 }
 

@@ -47,7 +47,7 @@ void addOrder(std::vector<Instruction>& table, const std::string& type) {
 }
 
 template <typename T>
-void addLogic(std::vector<Instruction>& table, const std::string& type) {
+void addAtomicLogic(std::vector<Instruction>& table, const std::string& type) {
   addRows<T>(table, "and", type, [](T a, T b) { return a & b; });
   addRows<T>(table, "or", type, [](T a, T b) { return a | b; });
   addRows<T>(table, "xor", type, [](T a, T b) { return a ^ b; });
@@ -69,8 +69,8 @@ TEST(PtxAtomic, SumsAndExtremesReturnWhatWasThere) {
 
 TEST(PtxAtomic, LogicAndExchangeReturnWhatWasThere) {
   std::vector<Instruction> table;
-  addLogic<std::uint32_t>(table, "b32");
-  addLogic<std::uint64_t>(table, "b64");
+  addAtomicLogic<std::uint32_t>(table, "b32");
+  addAtomicLogic<std::uint64_t>(table, "b64");
   expectResults(table);
 }
 

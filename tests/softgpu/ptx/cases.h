@@ -15,6 +15,9 @@ namespace tutti::softgpu::test {
 __extension__ typedef __int128 Wide;
 __extension__ typedef unsigned __int128 UnsignedWide;
 
+inline const double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+inline const float kInf32 = std::numeric_limits<float>::infinity(), kNan32 = std::numeric_limits<float>::quiet_NaN();
+
 /// Integers at which something changes.
 template <typename T>
 std::vector<T> edges() {

@@ -10,10 +10,6 @@
 namespace tutti::softgpu::test {
 namespace {
 
-const double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-const float kInf32 = std::numeric_limits<float>::infinity(), kNan32 = std::numeric_limits<float>::quiet_NaN();
-
 template <typename F>
 std::vector<Instruction> toWholeNumbers() {
   const std::string t = sizeof(F) == 4 ? "f32" : "f64";

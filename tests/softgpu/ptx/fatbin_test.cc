@@ -13,10 +13,6 @@
 namespace tutti::softgpu::test {
 namespace {
 
-bool names(const std::string& why, const std::string& what) {
-  return why.find(what) != std::string::npos;
-}
-
 /// A fatbin as `fatbinary` writes it.
 class Fatbin {
  public:

@@ -12,11 +12,8 @@ namespace {
 
 using Bits = std::uint16_t;
 
-const double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-
 /// Zeros, numbers that round, the smallest that are normal and that are not, the largest.
-std::vector<Bits> valuesOf(Format format) {
+std::vector<Bits> halfValues(Format format) {
   std::vector<Bits> all;
   const int lowest = 2 - (1 << (format.exponent - 1));
   const double largest = decode(format, (((1u << format.exponent) - 1) << format.fraction) - 1);
@@ -49,25 +46,25 @@ struct Kind {
 
 const Kind kF16{kHalf, "f16"}, kBf16{kBfloat, "bf16"};
 
-double product(double a, double b) {
+double halfProduct(double a, double b) {
   return a * b;
 }
 double relu(double value) {
   return value > 0 ? value : std::isnan(value) ? kNan : 0;
 }
-double least(double a, double b) {
+double halfLeast(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
   return a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
 }
-double most(double a, double b) {
-  return -least(-a, -b);
+double halfMost(double a, double b) {
+  return -halfLeast(-a, -b);
 }
 double strict(double a, double b, double value) {
   return std::isnan(a) || std::isnan(b) ? kNan : value;
 }
 
 /// Sums of bf16 need more bits than a double has: what is lost must not decide a tie.
-double fused(double a, double b, double c) {
+double halfFused(double a, double b, double c) {
   const double product = a * b, whole = product + c;
   if (!std::isfinite(whole)) return whole;
   const double part = whole - product, lost = (product - (whole - part)) + (c - part);
@@ -75,16 +72,16 @@ double fused(double a, double b, double c) {
   return std::nextafter(whole, lost > 0 ? kInf : -kInf);
 }
 
-double sum(double a, double b) {
-  return fused(a, 1, b);
+double halfSum(double a, double b) {
+  return halfFused(a, 1, b);
 }
-double difference(double a, double b) {
-  return fused(a, 1, -b);
+double halfDifference(double a, double b) {
+  return halfFused(a, 1, -b);
 }
 
 /// Without those whose sum is -0, of which the ISA does not say whether it counts as negative.
 std::vector<Case> reluCases(const Kind& kind, const std::vector<Bits>& values) {
-  auto cases = triples(values, values, kind.exact(fused));
+  auto cases = triples(values, values, kind.exact(halfFused));
   std::erase_if(cases, [](const Case& each) { return each.results[0].bits == 0x8000; });
   for (Case& each : cases) {
     const auto bits = static_cast<std::uint32_t>(each.results[0].bits);
@@ -94,22 +91,22 @@ std::vector<Case> reluCases(const Kind& kind, const std::vector<Bits>& values) {
 }
 
 std::vector<Instruction> arithmetic(const Kind& kind) {
-  const auto values = valuesOf(kind.format);
+  const auto values = halfValues(kind.format);
   const std::string& t = kind.type;
   return {
-      {"add.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(sum))},
-      {"sub.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(difference))},
-      {"mul.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(product))},
-      {"fma.rn." + t + " %d, %a, %b, %c;", kind.three(), triples(values, values, kind.exact(fused))},
+      {"add.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(halfSum))},
+      {"sub.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(halfDifference))},
+      {"mul.rn." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(halfProduct))},
+      {"fma.rn." + t + " %d, %a, %b, %c;", kind.three(), triples(values, values, kind.exact(halfFused))},
       {"fma.rn.relu." + t + " %d, %a, %b, %c;", kind.three(), reluCases(kind, values)},
       {"neg." + t + " %d, %a;", t + " = " + t, singles(values, [](Bits a) { return a ^ 0x8000; })},
       {"abs." + t + " %d, %a;", t + " = " + t, singles(values, [](Bits a) { return a & 0x7fff; })},
-      {"min." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(least))},
-      {"max." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(most))},
+      {"min." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(halfLeast))},
+      {"max." + t + " %d, %a, %b;", kind.two(), pairs(values, kind.exact(halfMost))},
       {"min.NaN." + t + " %d, %a, %b;", kind.two(),
-       pairs(values, kind.exact([](double a, double b) { return strict(a, b, least(a, b)); }))},
+       pairs(values, kind.exact([](double a, double b) { return strict(a, b, halfLeast(a, b)); }))},
       {"max.NaN." + t + " %d, %a, %b;", kind.two(),
-       pairs(values, kind.exact([](double a, double b) { return strict(a, b, most(a, b)); }))},
+       pairs(values, kind.exact([](double a, double b) { return strict(a, b, halfMost(a, b)); }))},
   };
 }
 
@@ -122,11 +119,11 @@ TEST(PtxHalf, Bf16RoundsOnce) {
 }
 
 TEST(PtxHalf, F16RoundsToNearestWithoutAWord) {
-  const auto values = valuesOf(kHalf);
+  const auto values = halfValues(kHalf);
   expectResults({
-      {"add.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(sum))},
-      {"sub.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(difference))},
-      {"mul.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(product))},
+      {"add.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(halfSum))},
+      {"sub.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(halfDifference))},
+      {"mul.f16 %d, %a, %b;", kF16.two(), pairs(values, kF16.exact(halfProduct))},
       {"add.f16 %d, %a, %b;",
        "b16 = b16 b16",
        {{{half(2048), half(1)}, half(2048)}, {{half(2048), half(3)}, half(2052)}}},
@@ -134,7 +131,7 @@ TEST(PtxHalf, F16RoundsToNearestWithoutAWord) {
 }
 
 TEST(PtxHalf, F16MaySaturateOrFlush) {
-  const auto values = valuesOf(kHalf);
+  const auto values = halfValues(kHalf);
   const auto flush = [](auto operation) {
     return kF16.exact([=](auto... x) { return kF16.flushed(decode(kHalf, half(operation(kF16.flushed(x)...)))); });
   };
@@ -142,14 +139,14 @@ TEST(PtxHalf, F16MaySaturateOrFlush) {
     return kF16.exact([=](auto... x) { return saturated(decode(kHalf, half(operation(x...)))); });
   };
   expectResults({
-      {"add.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(sum))},
-      {"mul.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(product))},
-      {"fma.rn.ftz.f16 %d, %a, %b, %c;", kF16.three(), triples(values, values, flush(fused))},
-      {"min.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(least))},
-      {"add.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(sum))},
-      {"sub.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(difference))},
-      {"mul.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(product))},
-      {"fma.rn.sat.f16 %d, %a, %b, %c;", kF16.three(), triples(values, values, saturate(fused))},
+      {"add.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(halfSum))},
+      {"mul.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(halfProduct))},
+      {"fma.rn.ftz.f16 %d, %a, %b, %c;", kF16.three(), triples(values, values, flush(halfFused))},
+      {"min.ftz.f16 %d, %a, %b;", kF16.two(), pairs(values, flush(halfLeast))},
+      {"add.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(halfSum))},
+      {"sub.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(halfDifference))},
+      {"mul.sat.f16 %d, %a, %b;", kF16.two(), pairs(values, saturate(halfProduct))},
+      {"fma.rn.sat.f16 %d, %a, %b, %c;", kF16.three(), triples(values, values, saturate(halfFused))},
   });
 }
 

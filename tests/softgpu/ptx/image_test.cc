@@ -12,10 +12,6 @@ namespace {
 
 constexpr PtxOptions kOptions = {90, nullptr, false};
 
-bool names(const std::string& why, const std::string& what) {
-  return why.find(what) != std::string::npos;
-}
-
 /// Text whose kernel holds `code` in line 4 + 1.
 std::string withCode(const std::string& code) {
   return moduleHead() + ".visible .entry bad(.param .u64 p) {\n" + code + "\nret;\n}\n";

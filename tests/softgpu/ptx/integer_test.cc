@@ -10,11 +10,11 @@ namespace tutti::softgpu::test {
 namespace {
 
 template <typename T>
-constexpr int kBits = sizeof(T) * 8;
+constexpr int kWidth = sizeof(T) * 8;
 
 template <typename T>
 std::string nameOf() {
-  return (std::is_signed_v<T> ? "s" : "u") + std::to_string(kBits<T>);
+  return (std::is_signed_v<T> ? "s" : "u") + std::to_string(kWidth<T>);
 }
 
 Wide magnitude(Wide value) {
@@ -29,11 +29,11 @@ void addArithmetic(std::vector<Instruction>& table) {
   table.push_back({"sub." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return a - b; })});
   table.push_back({"mul.lo." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return a * b; })});
   table.push_back(
-      {"mul.hi." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return a * b >> kBits<T>; })});
+      {"mul.hi." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return a * b >> kWidth<T>; })});
   table.push_back(
       {"mad.lo." + t + " %d, %a, %b, %c;", three, integerTriples<T>([](Wide a, Wide b, Wide c) { return a * b + c; })});
   table.push_back({"mad.hi." + t + " %d, %a, %b, %c;", three,
-                   integerTriples<T>([](Wide a, Wide b, Wide c) { return (a * b >> kBits<T>)+c; })});
+                   integerTriples<T>([](Wide a, Wide b, Wide c) { return (a * b >> kWidth<T>)+c; })});
   table.push_back({"min." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return std::min(a, b); })});
   table.push_back({"max." + t + " %d, %a, %b;", two, integerPairs<T>([](Wide a, Wide b) { return std::max(a, b); })});
   table.push_back({"sad." + t + " %d, %a, %b, %c;", three,
@@ -72,7 +72,7 @@ TEST(PtxInteger, SumsAndProductsOf64BitsWrap) {
 
 template <typename T>
 void addWide(std::vector<Instruction>& table) {
-  const std::string t = nameOf<T>(), wide = std::string(1, t[0]) + std::to_string(2 * kBits<T>);
+  const std::string t = nameOf<T>(), wide = std::string(1, t[0]) + std::to_string(2 * kWidth<T>);
   table.push_back({"mul.wide." + t + " %d, %a, %b;", wide + " = " + t + " " + t,
                    integerPairs<T>([](Wide a, Wide b) { return a * b; })});
   table.push_back({"mad.wide." + t + " %d, %a, %b, %c;", wide + " = " + t + " " + t + " " + wide,
@@ -145,7 +145,7 @@ TEST(PtxInteger, DivisionTruncatesAndTheRemainderHasTheDividendsSign) {
 }
 
 template <typename T>
-void addSigns(std::vector<Instruction>& table) {
+void addIntegerSigns(std::vector<Instruction>& table) {
   const std::string t = nameOf<T>(), one = t + " = " + t;
   auto values = edges<T>();
   table.push_back({"neg." + t + " %d, %a;", one, singles(values, [](T a) { return static_cast<T>(-Wide{a}); })});
@@ -155,9 +155,9 @@ void addSigns(std::vector<Instruction>& table) {
 
 TEST(PtxInteger, SignsAreTakenAwayAndTurned) {
   std::vector<Instruction> table;
-  addSigns<std::int16_t>(table);
-  addSigns<std::int32_t>(table);
-  addSigns<std::int64_t>(table);
+  addIntegerSigns<std::int16_t>(table);
+  addIntegerSigns<std::int32_t>(table);
+  addIntegerSigns<std::int64_t>(table);
   expectResults(table);
 }
 

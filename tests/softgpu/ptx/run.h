@@ -119,6 +119,11 @@ class Program {
   char* place_ = nullptr;  ///< of the variables, in room_
 };
 
+/// Whether the reason `why` speaks of `what`.
+inline bool names(const std::string& why, const std::string& what) {
+  return why.find(what) != std::string::npos;
+}
+
 /// The directives with which every module begins.
 std::string moduleHead();
 

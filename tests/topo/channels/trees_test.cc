@@ -14,7 +14,7 @@ namespace {
 
 /// One tree over things 0..size-1, as every one of them sees it.
 template <int kChildren>
-using Tree = std::vector<TreePlace<kChildren>>;
+using TreeOf = std::vector<TreePlace<kChildren>>;
 
 int ceilLog2(int n) {
   return std::bit_width(static_cast<unsigned>(n - 1));
@@ -22,7 +22,7 @@ int ceilLog2(int n) {
 
 /// Depth below the root of every member; "" in `wrong` if it is one tree in which both ends of every edge agree.
 template <int kChildren>
-int depthOf(const Tree<kChildren>& tree, std::string& wrong) {
+int depthOf(const TreeOf<kChildren>& tree, std::string& wrong) {
   const int size = static_cast<int>(tree.size());
   int roots = 0;
   int edges = 0;
@@ -53,16 +53,16 @@ int depthOf(const Tree<kChildren>& tree, std::string& wrong) {
 
 using MakePlace = NodePlace (*)(int, int);
 
-Tree<2> nodeTree(MakePlace make, int nodes) {
-  Tree<2> tree;
+TreeOf<2> nodeTree(MakePlace make, int nodes) {
+  TreeOf<2> tree;
   for (int n = 0; n < nodes; ++n) tree.push_back(make(n, nodes));
   return tree;
 }
 
 void expectGoodNodeTrees(int nodes) {
-  const Tree<2> first = nodeTree(firstNodeTree, nodes);
-  const Tree<2> second = nodeTree(secondNodeTree, nodes);
-  for (const Tree<2>* tree : {&first, &second}) {
+  const TreeOf<2> first = nodeTree(firstNodeTree, nodes);
+  const TreeOf<2> second = nodeTree(secondNodeTree, nodes);
+  for (const TreeOf<2>* tree : {&first, &second}) {
     std::string wrong;
     EXPECT_LE(depthOf(*tree, wrong), ceilLog2(nodes)) << nodes;
     EXPECT_EQ(wrong, "") << nodes << (tree == &first ? ", first" : ", second");
@@ -103,14 +103,14 @@ RankLayout layoutOf(int nodes, int perNode) {
 
 void expectGoodRankTrees(int nodes, int perNode) {
   const RankLayout layout = layoutOf(nodes, perNode);
-  Tree<3> first;
-  Tree<3> second;
+  TreeOf<3> first;
+  TreeOf<3> second;
   for (int r = 0; r < layout.nRanks(); ++r) {
     const RankTrees trees = treesOf(layout, r);
     first.push_back(trees.first);
     second.push_back(trees.second);
   }
-  for (const Tree<3>* tree : {&first, &second}) {
+  for (const TreeOf<3>* tree : {&first, &second}) {
     std::string wrong;
     EXPECT_LE(depthOf(*tree, wrong), ceilLog2(nodes) + perNode - 1) << nodes << " nodes of " << perNode;
     EXPECT_EQ(wrong, "") << nodes << " nodes of " << perNode;
@@ -128,7 +128,7 @@ TEST(RankTrees, HoldForNodesOfDifferentSizes) {
   const std::array<std::uint64_t, 11> hosts{1, 2, 2, 3, 3, 3, 4, 5, 5, 5, 5};
   for (std::size_t r = 0; r < peers.size(); ++r) peers[r].hostHash = hosts[r];
   const RankLayout layout(0, peers);
-  Tree<3> second;
+  TreeOf<3> second;
   for (int r = 0; r < layout.nRanks(); ++r) second.push_back(treesOf(layout, r).second);
   std::string wrong;
   EXPECT_LE(depthOf(second, wrong), 3 + 3);

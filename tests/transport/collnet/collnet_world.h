@@ -22,6 +22,10 @@
 
 namespace tutti::test {
 
+/// Sets of two lanes, on channels that begin at 0 and on others.
+inline const collnet::LaneSetShape kDirect{"CollNetDirect", {0, 1}, 4096};
+inline const collnet::LaneSetShape kTwoLanes{"CollNetDirect", {3, 5}, 4096};
+
 /// One kernel's view of a lane.
 class LaneKernel {
  public:

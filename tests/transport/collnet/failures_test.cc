@@ -10,7 +10,6 @@
 namespace tutti::test {
 namespace {
 
-const collnet::LaneSetShape kTwoLanes{"CollNetDirect", {3, 5}, 4096};
 constexpr const char* kRank = "CollNet of rank 0 (host hosta, device 0), rail 1 by COLLNET/Fake/0";
 
 /// Turns of one node's task until it fails.

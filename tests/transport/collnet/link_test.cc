@@ -21,8 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const collnet::LaneSetShape kTwoLanes{"CollNetDirect", {3, 5}, 4096};
-
 TEST(CollNetLink, GivesKernelsLanesThatShareAnArea) {
   CollNetWorld world;
   world.begin({kTwoLanes, {"CollNetChain", {5}, 1024}});

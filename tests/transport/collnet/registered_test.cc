@@ -13,7 +13,6 @@
 namespace tutti::test {
 namespace {
 
-const collnet::LaneSetShape kDirect{"CollNetDirect", {0, 1}, 4096};
 constexpr std::uint64_t kAreaBytes = 8192;
 constexpr int kPoison = 0xa5;
 

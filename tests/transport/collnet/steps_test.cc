@@ -12,8 +12,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-const collnet::LaneSetShape kDirect{"CollNetDirect", {0, 1}, 4096};
-
 TEST(CollNetSteps, MergeTheLanesIntoOneCall) {
   CollNetWorld world;
   world.begin({kDirect});

@@ -19,7 +19,7 @@
 namespace tutti::test {
 namespace {
 
-topo::PeerInfo rankOn(int rank) {
+topo::PeerInfo partingRank(int rank) {
   topo::PeerInfo info = peerOn(*testDevice(), rank);
   info.hostHash = rank == 2 ? 200 : 100;
   return info;
@@ -31,11 +31,12 @@ FakeKnobs answering(FakeKnobs knobs = {}) {
 }
 
 /// A sender on rank 0 and a receiver on rank 2, with whatever kernels do there.
-struct Ends {
-  Ends(FakeNet& network, net::NetTransportOptions sends, net::NetTransportOptions receives, device::ConnKind kind)
+struct PartingEnds {
+  PartingEnds(FakeNet& network, net::NetTransportOptions sends, net::NetTransportOptions receives,
+              device::ConnKind kind)
       : net(network), here(*testDevice(), net, std::move(sends)), there(*testDevice(), net, std::move(receives)) {
-    receiver = there.openRecv({rankOn(2), rankOn(0), 2, kSlots, kind}).value();
-    sender = here.openSend({rankOn(0), rankOn(2), 2, kSlots, kind}).value();
+    receiver = there.openRecv({partingRank(2), partingRank(0), 2, kSlots, kind}).value();
+    sender = here.openSend({partingRank(0), partingRank(2), 2, kSlots, kind}).value();
     EXPECT_TRUE(sender->connect(receiver->handle()).ok());
     EXPECT_TRUE(receiver->connect(sender->handle()).ok());
     EXPECT_TRUE(until([this] {
@@ -88,7 +89,7 @@ TEST(Parting, AnswersAllThatWasPostedAhead) {
                                  FakeKnobs{.rendezvous = true, .keepsSizes = true, .wantsOrder = true}}) {
     for (const int steps : {0, 1, 5, 3 * kSteps}) {
       FakeNet net(answering(knobs));
-      Ends ends(net, {}, {}, kGraph);
+      PartingEnds ends(net, {}, {}, kGraph);
       for (int step = 0; step < steps; ++step) {
         for (const device::Protocol protocol : kAllProtocols) {
           ends.carry(protocol, step % 3 == 0 ? 0 : roomOf(protocol) - static_cast<std::uint32_t>(step));
@@ -103,7 +104,7 @@ TEST(Parting, AnswersAllThatWasPostedAhead) {
 
 TEST(Parting, TellsKernelsNothing) {
   FakeNet net(answering());
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   ends.carry(device::Protocol::Simple, 100);
   ASSERT_TRUE(ends.part());
   const device::RecvConn view = recvConn(*ends.receiver);
@@ -114,7 +115,7 @@ TEST(Parting, TellsKernelsNothing) {
 
 TEST(Parting, AStepWithoutContentComesWhenItsKernelAsks) {
   FakeNet net(answering());
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(ends.out->send(device::Protocol::Simple, 0));
   ASSERT_TRUE(ends.out->send(device::Protocol::Simple, 300));
   for (int i = 0; i < 10; ++i) ends.advance();
@@ -133,7 +134,7 @@ TEST(Parting, AStepWithoutContentComesWhenItsKernelAsks) {
 
 TEST(Parting, WaitsUntilTheKernelsHaveTakenWhatWasSent) {
   FakeNet net(answering({.rendezvous = true}));
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(ends.out->send(device::Protocol::Simple, 100));
   for (int i = 0; i < 10; ++i) ends.advance();
   ends.sender->task()->part();
@@ -158,7 +159,7 @@ TEST(Parting, NothingIsAnsweredWhereKernelsAskBeforeAReceiveIsPosted) {
     sends.sharedSlots = slots;
     receives.sharedSlots = 4;
     FakeNet net(answering({.rendezvous = true}));
-    Ends ends(net, sends, receives, device::ConnKind::Mesh);
+    PartingEnds ends(net, sends, receives, device::ConnKind::Mesh);
     ends.carry(device::Protocol::LL, 100);
     ASSERT_TRUE(ends.part());
     EXPECT_EQ(net.sendsMade, 2u + 1u + kSteps) << "probes, a step, and answers on the connection of LL";
@@ -169,7 +170,7 @@ TEST(Parting, NothingIsAnsweredWhereKernelsAskBeforeAReceiveIsPosted) {
 
 TEST(Parting, ANetworkThatClosesWhatIsPostedIsToldNothing) {
   FakeNet net;
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   ends.carry(device::Protocol::Simple, 100);
   const unsigned before = net.sendsMade;
   EXPECT_TRUE(ends.sender->task()->parted() && ends.receiver->task()->parted());
@@ -183,7 +184,7 @@ TEST(Parting, ANetworkThatClosesWhatIsPostedIsToldNothing) {
 
 TEST(Parting, APeerThatTakesNoPartIsWaitedForForAWhile) {
   FakeNet net(answering({.rendezvous = true}));
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   ends.receiver->task()->part();
   ends.sender->task()->part();
   const auto begin = SteadyClock::now();
@@ -194,7 +195,7 @@ TEST(Parting, APeerThatTakesNoPartIsWaitedForForAWhile) {
 
 TEST(Parting, ANetworkThatFailsHasNothingToBeAnswered) {
   FakeNet net(answering());
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   net.knobs().failing = "isend";
   ends.sender->task()->part();
   EXPECT_TRUE(until([&] { return ends.sender->task()->advance().ok() && ends.sender->task()->parted(); }));
@@ -211,7 +212,7 @@ TEST(Parting, AKernelThatWaitsForAPeerThatHasPartedIsToldSo) {
     net::NetTransportOptions receives;
     receives.farewells = farewells;
     FakeNet net(answering());
-    Ends ends(net, {}, receives, kGraph);
+    PartingEnds ends(net, {}, receives, kGraph);
     ends.carry(device::Protocol::Simple, 100);
     farewells->left = wordComesFirst;
     ASSERT_TRUE(ends.part());
@@ -228,7 +229,7 @@ TEST(Parting, AKernelThatWaitsForAPeerThatHasPartedIsToldSo) {
 
 TEST(Parting, WhatComesWithoutContentThoughAKernelReadsItIsCutShort) {
   FakeNet net(answering());
-  Ends ends(net, {}, {}, kGraph);
+  PartingEnds ends(net, {}, {}, kGraph);
   ASSERT_TRUE(ends.out->send(device::Protocol::Simple, 0));
   ends.in->expect(40);
   expectLog("step 0 came with 0 bytes, but the kernel reads 40");
@@ -243,10 +244,11 @@ TEST(Parting, WhatComesWithoutContentThoughAKernelReadsItIsCutShort) {
 
 TEST(Parting, ARelayAnswersInItsSendersStead) {
   for (const bool takesPart : {true, false}) {
-    RelayingRank relay(answering({.refuse = 30, .delay = 3, .rendezvous = true}), {rankOn(0), rankOn(1), rankOn(2)});
+    RelayingRank relay(answering({.refuse = 30, .delay = 3, .rendezvous = true}),
+                       {partingRank(0), partingRank(1), partingRank(2)});
     relay.routing->nic = {1, 7};
     {
-      Ends ends(relay.net, relay.options(), relay.options(), kGraph);
+      PartingEnds ends(relay.net, relay.options(), relay.options(), kGraph);
       ASSERT_EQ(ends.sender->description(), "NET/Fake/1(1)");
       for (const device::Protocol protocol : kAllProtocols) ends.carry(protocol, 100);
       if (takesPart) {
