@@ -15,7 +15,7 @@ HARMLESS = ("slow", "pause")
 # Microseconds after the stage has begun, at most.
 DELAYS = {"before": 1, "init": 150000, "connect": 30000, "collective": 4000, "idle": 1200000, "destroy": 3000}
 # Calls of the driver that fail in the process of a "cuda" victim, and at which of its calls at most.
-CUDA_CALLS = {"cuLaunchKernel": 12, "cuMemAlloc": 6, "cuStreamCreate": 4, "cuEventCreate": 6, "cuEventRecord": 30,
+CUDA_CALLS = {"cuLaunchKernelEx": 12, "cuMemAlloc": 6, "cuStreamCreate": 4, "cuEventCreate": 6, "cuEventRecord": 30,
               "cuMemHostAlloc": 6, "cuStreamWaitEvent": 20, "cuModuleLoadData": 1}
 
 

@@ -66,7 +66,7 @@ def a_rank_without_threads_is_told_in_its_name():
 
 def a_failure_of_cuda_is_told_in_its_ranks_name():
     steps = ["init", "reduce", "reduce"]
-    for call in ("cuLaunchKernel", "cuEventCreate", "cuStreamCreate"):
+    for call in ("cuLaunchKernelEx", "cuEventCreate", "cuStreamCreate"):
         with Job(steps, steps, steps, own={1: {"SOFTGPU_FAIL": f"{call}:2"}}) as job:
             for rank in range(3):
                 job.ends(rank, 42, 30)
