@@ -53,18 +53,16 @@ TEST_F(ImplicitOrder, InAGraphTheyRunOneAfterTheOther) {
   begin(first());
   ASSERT_TRUE(fork.value().record(first()).ok());
   ASSERT_TRUE(fork.value().waitOn(second()).ok());
+  hold(first());  // at the replay; the other branch is free
   ASSERT_TRUE(copyOn(*ordered[0], a(), b(), first()).ok());
   ASSERT_TRUE(copyOn(*ordered[1], b(), c(), second()).ok());
   ASSERT_TRUE(fork.value().record(second()).ok());
   ASSERT_TRUE(fork.value().waitOn(first()).ok());
   const auto graph = end(first());
   ASSERT_NE(graph, nullptr);
-  for (const int value : {4, 5}) {
-    fill(a(), value);
-    graph->launch(first());
-    sync();
-    EXPECT_EQ(valueOf(c()), value);
-  }
+  graph->launch(first());
+  expectWaitsForTheGate(first());
+  EXPECT_EQ(valueOf(c()), 1);
 }
 
 TEST_F(ImplicitOrder, ALaunchWaitsForAReplayBeforeIt) {
@@ -79,25 +77,30 @@ TEST_F(ImplicitOrder, ALaunchWaitsForAReplayBeforeIt) {
   EXPECT_EQ(valueOf(c()), 1);
 }
 
+/// A gate in place of a kernel: it has begun long before it ends.
 TEST_F(ImplicitOrder, WhereTheDriverCannotTellOfBeginsALaunchWaitsForTheEnd) {
-  for (const bool old : {true, false}) {
-    gpu::Driver driver = device->driver();
-    if (old) {
-      driver.version = 12020;
-    } else {
-      driver.cuLaunchKernelEx = nullptr;
-    }
-    const std::unique_ptr<gpu::Device> other = gpu::Device::create(driver, 0).value();
+  gpu::Driver older = device->driver();
+  older.version = 12020;
+  gpu::Driver without = device->driver();
+  without.cuLaunchKernelEx = nullptr;
+  EXPECT_NE(order->begin({}, first()).value().begun(), nullptr);
+  for (const gpu::Driver* driver : {&older, &without}) {
+    const std::unique_ptr<gpu::Device> other = gpu::Device::create(*driver, 0).value();
     const auto serial = comm::ImplicitOrder::create(*other).value();
-    const auto early = comm::Launcher::create(*other, {.across = serial.get()}).value();
     const auto late = comm::Launcher::create(*other, {.across = serial.get()}).value();
-    fill(a(), old ? 6 : 7);
-    for (int i = 0; i < 20; ++i) {
-      ASSERT_TRUE(copyOn(*early, a(), b(), first()).ok());
-      ASSERT_TRUE(copyOn(*late, b(), c(), second()).ok());
+    Gate shut;
+    {
+      auto turn = serial->begin({}, first()).value();
+      EXPECT_EQ(turn.begun(), nullptr);
+      shut.hold(*driver, first());
+      ASSERT_TRUE(turn.end(true).ok());
     }
+    ASSERT_TRUE(copyOn(*late, a(), c(), second()).ok());
+    std::this_thread::sleep_for(kMoment);
+    EXPECT_TRUE(busy(second()));
+    shut.open();
     sync();
-    EXPECT_EQ(valueOf(c()), old ? 6 : 7);
+    EXPECT_EQ(valueOf(c()), 1);
   }
 }
 
