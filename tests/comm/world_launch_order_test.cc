@@ -6,27 +6,12 @@
 
 #include "comm/world.h"
 #include "gpu/driver_calls.h"
+#include "gpu/stream_gate.h"
 
 namespace tutti::comm {
 namespace {
 
 constexpr std::size_t kCount = 1 << 12;
-
-/// Holds a stream until let go.
-class Gate {
- public:
-  ~Gate() { open(); }
-  void hold(const gpu::Device& device, CUstream stream) {
-    ASSERT_EQ(device.driver().cuLaunchHostFunc(stream, wait, &open_), CUDA_SUCCESS);
-  }
-  void open() { open_.store(true); }
-
- private:
-  static void wait(void* open) {
-    while (!static_cast<std::atomic<bool>*>(open)->load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  std::atomic<bool> open_{false};
-};
 
 ncclComm_t join(int rank, int size, const ncclUniqueId& id, int order) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -36,7 +21,7 @@ ncclComm_t join(int rank, int size, const ncclUniqueId& id, int order) {
   return comm;
 }
 
-/// A rank of two communicators of a rank each, with a stream for each.
+/// A rank on a device of its own, with a stream and a buffer for each of two communicators.
 struct Party {
   explicit Party(int place)
       : gpu(test::device(place)),
@@ -72,9 +57,9 @@ void withTwo(const std::function<void(int rank, const Party&, const std::vector<
 
 TEST(LaunchOrder, KernelsThatFillTheirDevicesBeginInTheOrderOfTheCalls) {
   withTwo([](int rank, const Party& party, const std::vector<ncclComm_t>& comms) {
-    Gate gate;
+    test::StreamGate gate;
     // The second rank's first kernel comes late, and its second one would take the only room of the device.
-    if (rank == 1) gate.hold(party.gpu, party.streams[0].get());
+    if (rank == 1) gate.hold(party.gpu.driver(), party.streams[0].get());
     for (std::size_t i = 0; i < comms.size(); ++i) party.allReduce(i, comms[i]);
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     gate.open();
@@ -87,7 +72,7 @@ TEST(LaunchOrder, KernelsThatFillTheirDevicesBeginInTheOrderOfTheCalls) {
 
 TEST(LaunchOrder, ReplaysOfCapturedCallsAreInItAsWell) {
   withTwo([](int rank, const Party& party, const std::vector<ncclComm_t>& comms) {
-    Gate gate;
+    test::StreamGate gate;
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
     const CUstream first = party.streams[0].get();
@@ -95,7 +80,7 @@ TEST(LaunchOrder, ReplaysOfCapturedCallsAreInItAsWell) {
     party.allReduce(0, comms[0]);
     ASSERT_EQ(DRIVER_CALL(cuStreamEndCapture)(first, &graph), CUDA_SUCCESS);
     ASSERT_EQ(DRIVER_CALL(cuGraphInstantiate)(&exec, graph, 0), CUDA_SUCCESS);
-    if (rank == 1) gate.hold(party.gpu, first);
+    if (rank == 1) gate.hold(party.gpu.driver(), first);
     ASSERT_EQ(DRIVER_CALL(cuGraphLaunch)(exec, first), CUDA_SUCCESS);
     party.allReduce(1, comms[1]);
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));

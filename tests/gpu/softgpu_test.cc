@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "gpu/capture.h"
@@ -15,6 +13,7 @@
 #include "gpu/memory_ledger.h"
 #include "gpu/self_copy.h"
 #include "gpu/stream.h"
+#include "gpu/stream_gate.h"
 #include "gpu/vmm.h"
 #include "support/log_capture.h"
 
@@ -120,14 +119,6 @@ TEST_F(OnDevice, PinnedMemoryIsZeroedAndUsableByTheDevice) {
   EXPECT_NE(pinned.value().onDevice(), nullptr);
 }
 
-/// Holds a stream until let go: a host function that waits.
-struct Gate {
-  std::atomic<bool> open{false};
-  static void wait(void* gate) {
-    while (!static_cast<Gate*>(gate)->open.load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-};
-
 TEST_F(OnDevice, EventsOrderStreams) {
   const auto guard = device_->enter();
   const auto first = gpu::Stream::create(*device_);
@@ -136,13 +127,13 @@ TEST_F(OnDevice, EventsOrderStreams) {
   EXPECT_NE(gpu::streamId(*driver_, first.value().get()).value(),
             gpu::streamId(*driver_, second.value().get()).value());
   EXPECT_TRUE(event.value().done().value()) << "never recorded";
-  Gate gate;
-  ASSERT_EQ(driver_->cuLaunchHostFunc(first.value().get(), Gate::wait, &gate), CUDA_SUCCESS);
+  StreamGate gate;
+  gate.hold(*driver_, first.value().get());
   ASSERT_TRUE(event.value().record(first.value().get()).ok());
   ASSERT_TRUE(event.value().waitOn(second.value().get()).ok());
   EXPECT_FALSE(event.value().done().value());
   EXPECT_EQ(driver_->cuStreamQuery(second.value().get()), CUDA_ERROR_NOT_READY);
-  gate.open = true;
+  gate.open();
   EXPECT_TRUE(event.value().wait(nullptr).ok());
   EXPECT_TRUE(gpu::waitStream(*device_, second.value().get(), nullptr).ok());
 }
@@ -151,11 +142,11 @@ TEST_F(OnDevice, CopiesOfTheLibraryDoNotWaitForTheApplication) {
   const auto guard = device_->enter();
   const auto stream = gpu::Stream::create(*device_);
   const auto buffer = gpu::DeviceBuffer::create(*device_, 8, "test");
-  Gate gate;
-  ASSERT_EQ(driver_->cuLaunchHostFunc(nullptr, Gate::wait, &gate), CUDA_SUCCESS);
+  StreamGate gate;
+  gate.hold(*driver_, nullptr);
   EXPECT_TRUE(gpu::copyToDevice(*device_, buffer.value().address(), numbers(8)).ok());
   EXPECT_EQ(contents(buffer.value()), numbers(8));
-  gate.open = true;
+  gate.open();
   EXPECT_TRUE(gpu::waitStream(*device_, nullptr, nullptr).ok());
 }
 

@@ -51,6 +51,13 @@ inline TestNetRecord netRecordOf(int version) {
   return function != nullptr ? function() : TestNetRecord{};
 }
 
+/// Tests of what network plugins of each version are given.
+class NetArgumentsOf : public testing::TestWithParam<int> {
+ protected:
+  static bool since(int version) { return GetParam() >= version; }
+  static TestNetRecord record() { return netRecordOf(GetParam()); }
+};
+
 /// A test plugin, loaded and opened.
 struct OpenPlugin {
   DlLibrary library;

@@ -88,7 +88,7 @@ TEST_F(ImplicitOrder, WhereTheDriverCannotTellOfBeginsALaunchWaitsForTheEnd) {
     const std::unique_ptr<gpu::Device> other = gpu::Device::create(*driver, 0).value();
     const auto serial = comm::ImplicitOrder::create(*other).value();
     const auto late = comm::Launcher::create(*other, {.across = serial.get()}).value();
-    Gate shut;
+    StreamGate shut;
     {
       auto turn = serial->begin({}, first()).value();
       EXPECT_EQ(turn.begun(), nullptr);

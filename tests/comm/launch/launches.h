@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -18,27 +17,12 @@
 #include "gpu/memory_ledger.h"
 #include "gpu/self_copy.h"
 #include "gpu/stream.h"
+#include "gpu/stream_gate.h"
 
 namespace tutti::test {
 
 inline constexpr std::size_t kBytes = 5000;
 inline constexpr auto kMoment = std::chrono::milliseconds(10);
-
-/// Holds a stream until let go, and lets go when the test ends.
-class Gate {
- public:
-  ~Gate() { open(); }
-  void hold(const gpu::Driver& driver, CUstream stream) {
-    ASSERT_EQ(driver.cuLaunchHostFunc(stream, wait, &open_), CUDA_SUCCESS);
-  }
-  void open() { open_.store(true); }
-
- private:
-  static void wait(void* open) {
-    while (!static_cast<std::atomic<bool>*>(open)->load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  std::atomic<bool> open_{false};
-};
 
 /// A graph that can be launched. The objects must not outlive the test's device.
 class Graph {
@@ -139,7 +123,7 @@ class Launches : public testing::Test {
   std::unique_ptr<SelfCopy> kernel;
   std::unique_ptr<gpu::Stream> streams[2];
   std::unique_ptr<gpu::DeviceBuffer> buffers[3];
-  Gate gate;
+  StreamGate gate;
 };
 
 }  // namespace tutti::test

@@ -12,11 +12,7 @@
 namespace tutti::test {
 namespace {
 
-class CollNetArguments : public testing::TestWithParam<int> {
- protected:
-  static bool since(int version) { return GetParam() >= version; }
-  static TestNetRecord record() { return netRecordOf(GetParam()); }
-};
+class CollNetArguments : public NetArgumentsOf {};
 INSTANTIATE_TEST_SUITE_P(Versions, CollNetArguments, testing::Values(6, 7, 8, 9, 10, 11, 12),
                          [](const auto& test) { return "V" + std::to_string(test.param); });
 

@@ -16,11 +16,7 @@
 namespace tutti::test {
 namespace {
 
-class NetArguments : public testing::TestWithParam<int> {
- protected:
-  static bool since(int version) { return GetParam() >= version; }
-  static TestNetRecord record() { return netRecordOf(GetParam()); }
-};
+class NetArguments : public NetArgumentsOf {};
 INSTANTIATE_TEST_SUITE_P(Versions, NetArguments, testing::Values(6, 7, 8, 9, 10, 11, 12),
                          [](const auto& test) { return "V" + std::to_string(test.param); });
 
