@@ -178,14 +178,32 @@ class Thread {
     raw::store(p, bits);
   }
 
-  // A line is whole because one instruction of a converged warp touches it.
+  // A line is whole because one instruction of a converged warp touches it. Nothing converges a warp for certain:
+  // after a loop that its threads left one by one they may go on apart, and __syncwarp() lets them go on as they came.
+  // Then the last parts are stored after the others, and loaded before them.
   TUTTI_DEVICE Pack16 loadLine16(Group, const Pack16* p) const {
     __syncwarp();
-    return p == nullptr ? Pack16{} : loadVolatile(p);
+    Pack16 value{};
+    if (converged()) {
+      if (p != nullptr) value = loadVolatile(p);
+      return value;
+    }
+    if (p != nullptr && endsLine(p)) value = loadVolatile(p);
+    __threadfence_system();
+    __syncwarp();
+    if (p != nullptr && !endsLine(p)) value = loadVolatile(p);
+    return value;
   }
   TUTTI_DEVICE void storeLine16(Group, Pack16* p, Pack16 value) const {
     __syncwarp();
-    if (p != nullptr) storeVolatile(p, value);
+    if (converged()) {
+      if (p != nullptr) storeVolatile(p, value);
+      return;
+    }
+    if (p != nullptr && !endsLine(p)) storeVolatile(p, value);
+    __threadfence_system();
+    __syncwarp();
+    if (p != nullptr && endsLine(p)) storeVolatile(p, value);
   }
 
   TUTTI_DEVICE void fenceBlock() const { __threadfence_block(); }
@@ -199,6 +217,15 @@ class Thread {
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
     return now;
+  }
+
+ private:
+  TUTTI_DEVICE static bool endsLine(const Pack16* p) { return reinterpret_cast<std::uintptr_t>(p) % 128 == 112; }
+  /// Whether all threads of the warp execute this together.
+  TUTTI_DEVICE static bool converged() {
+    unsigned active;
+    asm volatile("activemask.b32 %0;" : "=r"(active)::"memory");
+    return active == 0xffffffffu;
   }
 };
 
