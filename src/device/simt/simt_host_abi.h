@@ -7,7 +7,7 @@
 
 namespace tutti::simt {
 
-inline constexpr std::uint32_t kHostAbiVersion = 4;
+inline constexpr std::uint32_t kHostAbiVersion = 5;
 
 struct HostThread;
 
@@ -35,10 +35,15 @@ struct HostOps {
   void (*barrierArrive)(HostThread* self, std::uint32_t id, std::uint32_t nThreads);
   /// barrier(), and returns how many of the threads that met there passed true.
   std::uint32_t (*barrierCount)(HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
-  /// Before an access to a part of a line that a warp accesses as one. The lanes that can come here do, and then go on
-  /// one after the other, the highest lane first for a load, the lowest first for a store: whoever marks the end of a
-  /// line by a flag in its last part sees and shows the rest of it with the flag.
-  void (*together)(HostThread* self, bool load);
+  /// Before an access to a part of a line that a warp accesses as one; false: it does not, because the calling thread
+  /// has not seen by activeMask(), since it last met others of its warp, that all 32 execute it together. True: the
+  /// lanes that can come here do, and then go on one after the other, the highest lane first for a load, the lowest
+  /// first for a store: whoever marks the end of a line by a flag in its last part sees and shows the rest of it with
+  /// the flag.
+  bool (*together)(HostThread* self, bool load);
+  /// The lanes that execute the instruction `site` together: those that can come there before anything else happens;
+  /// in random order now and then each for itself, as threads of a GPU may go on apart after any branch.
+  std::uint32_t (*activeMask)(HostThread* self, std::uint32_t site);
 };
 
 /// How far a fence or a release reaches.

@@ -8,8 +8,8 @@
 namespace tutti::softgpu {
 
 const simt::HostOps Block::kOps = {
-    Block::barrier, Block::warpSync, Block::shuffle,       Block::ballot,       Block::pause,
-    Block::trap,    Block::exchange, Block::barrierArrive, Block::barrierCount, Block::together,
+    Block::barrier,  Block::warpSync,      Block::shuffle,      Block::ballot,   Block::pause,      Block::trap,
+    Block::exchange, Block::barrierArrive, Block::barrierCount, Block::together, Block::activeMask,
 };
 
 std::size_t Block::sharedWords(const KernelOperation& kernel) {

@@ -26,6 +26,9 @@ struct Fiber {
   std::uint32_t votesMet = 0;          ///< what barrierCount() found
   std::uint64_t handedIn = 0;          ///< to exchange(), while it waits there
   std::uint64_t* handedOut = nullptr;  ///< likewise: where the others' values go
+  std::uint32_t site = 0;              ///< in activeMask()
+  std::uint32_t active = 0;            ///< what it found
+  bool wholeWarp = false;              ///< it found all lanes, and none has gone elsewhere to meet others
 };
 
 /// Runs on its engine's thread only.
@@ -85,6 +88,7 @@ class Block {
     std::vector<Exchange> exchanges;  ///< of different masks
     std::vector<Fiber*> loading;      ///< in together()
     std::vector<Fiber*> storing;
+    std::vector<Fiber*> asking;  ///< in activeMask()
   };
   static const simt::HostOps kOps;
   static Fiber& fiberOf(simt::HostThread* self) { return *static_cast<Fiber*>(self->scheduler); }
@@ -98,7 +102,8 @@ class Block {
   static void exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t value, std::uint64_t values[32]);
   static void barrierArrive(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads);
   static std::uint32_t barrierCount(simt::HostThread* self, std::uint32_t id, std::uint32_t nThreads, bool predicate);
-  static void together(simt::HostThread* self, bool load);
+  static bool together(simt::HostThread* self, bool load);
+  static std::uint32_t activeMask(simt::HostThread* self, std::uint32_t site);
 
   Warp& warpOf(const Fiber& fiber) { return warps_[fiber.thread.thread / 32]; }
   std::uint32_t converge(Fiber& self, std::uint64_t value, bool vote);
@@ -106,6 +111,7 @@ class Block {
   void begin(std::uint32_t index);
   void enter(Fiber& fiber);
   bool goOnTogether(Random* random);
+  bool answerMasks(Warp& warp, Random* random);
   bool enterInOrder(std::vector<Fiber*>& lanes, bool highestFirst);
   void checkStacks();
   void orderMemory(const std::vector<Fiber*>& waiting, const Fiber* arriving);
@@ -130,7 +136,7 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<Fiber*> runnable_;
   std::vector<Fiber*> paused_;
-  bool linesWait_ = false;  ///< some lane is in together()
+  bool linesWait_ = false;  ///< some lane is in together() or activeMask()
   SwitchPoint scheduler_;
   std::size_t exited_ = 0;
   bool ready_ = false;

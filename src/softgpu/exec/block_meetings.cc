@@ -116,6 +116,7 @@ void Block::exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t v
                             [mask](const Exchange& other) { return other.mask == mask; });
   if (group == warp.exchanges.end()) group = warp.exchanges.insert(group, Exchange{mask, 0, {}});
   group->arrived |= 1u << fiber.thread.thread % 32;
+  fiber.wholeWarp = false;
   fiber.handedIn = value;
   fiber.handedOut = values;
   if (block.exchangeMet(warp, *group)) {
@@ -127,22 +128,57 @@ void Block::exchange(simt::HostThread* self, std::uint32_t mask, std::uint64_t v
   fiber.context.leave(block.scheduler_);
 }
 
-void Block::together(simt::HostThread* self, bool load) {
+bool Block::together(simt::HostThread* self, bool load) {
   Fiber& fiber = fiberOf(self);
+  if (!fiber.wholeWarp) return false;
   Block& block = *fiber.block;
   Warp& warp = block.warpOf(fiber);
   (load ? warp.loading : warp.storing).push_back(&fiber);
   block.linesWait_ = true;
   fiber.context.leave(block.scheduler_);
+  return true;
 }
 
-/// Lets the lanes go on that wait in together(). True if some did, and others may be runnable now.
+std::uint32_t Block::activeMask(simt::HostThread* self, std::uint32_t site) {
+  Fiber& fiber = fiberOf(self);
+  Block& block = *fiber.block;
+  fiber.site = site;
+  block.warpOf(fiber).asking.push_back(&fiber);
+  block.linesWait_ = true;
+  fiber.context.leave(block.scheduler_);
+  return fiber.active;
+}
+
+/// Tells the lanes that wait in activeMask() who is with them, and lets them go on. True if there were some.
+bool Block::answerMasks(Warp& warp, Random* random) {
+  constexpr std::uint32_t kAll = 0xffffffff;
+  std::vector<Fiber*> now;
+  now.swap(warp.asking);
+  const bool apart = random != nullptr && random->below(4) == 0;
+  for (Fiber* fiber : now) {
+    fiber->active = 0;
+    for (const Fiber* other : now) {
+      const bool with = apart ? other == fiber : other->site == fiber->site;
+      if (with) fiber->active |= 1u << other->thread.thread % 32;
+    }
+    fiber->wholeWarp = fiber->active == kAll;
+  }
+  for (Fiber* fiber : now) {
+    enter(*fiber);
+    if (trapped_ != nullptr) break;
+  }
+  return !now.empty();
+}
+
+/// Lets the lanes go on that wait in together() or activeMask(). True if some did, and others may be runnable now.
 bool Block::goOnTogether(Random* random) {
   linesWait_ = false;
   const std::size_t first = random == nullptr ? 0 : random->below(warps_.size());
   bool any = false;
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     Warp& warp = warps_[(first + i) % warps_.size()];
+    any = answerMasks(warp, random) || any;
+    if (trapped_ != nullptr) return false;
     any = enterInOrder(warp.loading, true) || any;
     any = enterInOrder(warp.storing, false) || any;
     if (trapped_ != nullptr) return false;
@@ -179,6 +215,7 @@ std::uint32_t Block::converge(Fiber& self, std::uint64_t value, bool vote) {
   Warp& warp = warpOf(self);
   const std::uint32_t half = warp.generation & 1;
   const std::uint32_t lane = self.thread.thread % 32;
+  self.wholeWarp = false;
   warp.values[half][lane] = value;
   warp.present[half] |= 1u << lane;
   if (vote) warp.votes[half] |= 1u << lane;

@@ -60,12 +60,21 @@ bool halved(std::string& line) {
   return true;
 }
 
+/// `activemask.b32 mask;` finds all threads of the warp, whether they are together or not.
+bool takenTogether(std::string& line) {
+  const std::size_t end = line.find(';');
+  if (!replaced(line, "activemask.b32", "mov.u32")) return false;
+  line.replace(end - (std::string_view("activemask.b32").size() - std::string_view("mov.u32").size()), 1, ", -1;");
+  return true;
+}
+
 bool spoilt(std::string& line, const std::string& how) {
   if (how == "release") return replaced(line, "st.release.", "st.relaxed.");
   if (how == "global") return replaced(line, ".shared.", ".global.");
   if (how == "width") return halved(line);
+  if (how == "together") return takenTogether(line);
   if (how == "none") return false;
-  giveUp("TUTTI_MUTANT=" + how + " is none of release, global, width, none");
+  giveUp("TUTTI_MUTANT=" + how + " is none of release, global, width, together, none");
 }
 
 std::string spoiltText(const std::string& text) {

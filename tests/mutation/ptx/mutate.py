@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Proves that tests of GPU code notice what only GPU code can have wrong: a release that is none, a line that is not
-written as one, an access that names the wrong space. The PTX of three kernels is run on the software GPU in weak memory
+written as one, a warp that is not together, an access that names the wrong space. The PTX of three kernels is run on the software GPU in weak memory
 and random order; spoilt it must fail, and as it is it must not.
 
   mutate.py MUTANT_LIBRARY TEXT
@@ -50,6 +50,10 @@ def a_line_that_is_not_written_as_one_is_noticed():
     check("FAILED" in noticed("width", "LL128"), "no wrong values")
 
 
+def a_warp_that_is_taken_to_be_together_is_noticed():
+    check("FAILED" in noticed("together", "LL128"), "no wrong values")
+
+
 def an_access_that_names_the_wrong_space_is_noticed():
     check("so low an address" in noticed("global", "Simple"), "it is not told what is wrong")
 
@@ -60,4 +64,5 @@ if __name__ == "__main__":
         print("skipped: this build has no GPU kernels with PTX")
         sys.exit(SKIP)
     main(kernels_are_right_as_they_are, a_release_that_is_none_is_noticed,
-         a_line_that_is_not_written_as_one_is_noticed, an_access_that_names_the_wrong_space_is_noticed)
+         a_line_that_is_not_written_as_one_is_noticed, a_warp_that_is_taken_to_be_together_is_noticed,
+         an_access_that_names_the_wrong_space_is_noticed)

@@ -196,14 +196,18 @@ TEST(Barriers, OfWholeWarpsAreMetByALastWarpOfFewerThreads) {
   EXPECT_TRUE(ends(operationOf(roundedEntry, 40, out.data()), 0)) << "40 threads come to a barrier of 64";
 }
 
+constexpr std::uint32_t kAllLanes = 0xffffffff;
+
 /// Each lane writes down when it went on: first before a store, then before a load. `out` is [0] how many did, then
-/// lanes.
+/// lanes. They ask until they are together.
 void togetherEntry(simt::HostThread* self, const void* params) {
   std::uint32_t* out = paramsOf(params).out;
   for (std::uint32_t round = 0; round < 4; ++round) {
     std::uint64_t values[32];
-    self->ops->exchange(self, 0xffffffff, 0, values);
-    self->ops->together(self, round % 2 == 1);
+    do {
+      self->ops->exchange(self, kAllLanes, 0, values);
+    } while (self->ops->activeMask(self, 7) != kAllLanes);
+    if (!self->ops->together(self, round % 2 == 1)) return;
     out[1 + out[0]++] = lane(self);
   }
 }
@@ -212,6 +216,7 @@ TEST(Together, LanesGoOnInTheirOrderForAStoreAndAgainstItForALoad) {
   for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
     std::vector<std::uint32_t> out(1 + 4 * 32);
     ASSERT_TRUE(ends(operationOf(togetherEntry, 32, out.data()), seed));
+    ASSERT_EQ(out[0], 4 * 32U) << "seed " << seed;
     for (std::uint32_t i = 0; i < 4 * 32; ++i) {
       const bool load = i / 32 % 2 == 1;
       ASSERT_EQ(out[1 + i], load ? 31 - i % 32 : i % 32) << "place " << i << ", seed " << seed;
@@ -219,19 +224,46 @@ TEST(Together, LanesGoOnInTheirOrderForAStoreAndAgainstItForALoad) {
   }
 }
 
-/// Odd lanes end before, and nobody waits for them.
-void togetherWithoutOthersEntry(simt::HostThread* self, const void* params) {
-  if (lane(self) % 2 == 1) return;
-  for (int round = 0; round < 3; ++round) self->ops->together(self, round % 2 == 0);
-  paramsOf(params).out[self->thread] = 1;
+/// `out` is 1 for a lane that was told to go alone both before it asked and after it met the others again.
+void apartEntry(simt::HostThread* self, const void* params) {
+  std::uint64_t values[32];
+  const bool before = self->ops->together(self, false);
+  do {
+    self->ops->exchange(self, kAllLanes, 0, values);
+  } while (self->ops->activeMask(self, 7) != kAllLanes);
+  self->ops->warpSync(self);
+  paramsOf(params).out[self->thread] = !before && !self->ops->together(self, true);
 }
 
-TEST(Together, DoesNotWaitForLanesThatDoNotCome) {
+TEST(Together, NobodyIsWhoHasNotAskedSinceItLastMetOthers) {
   for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
-    std::vector<std::uint32_t> out(70);
-    ASSERT_TRUE(ends(operationOf(togetherWithoutOthersEntry, 70, out.data()), seed));
-    for (std::uint32_t i = 0; i < 70; ++i) ASSERT_EQ(out[i], i % 32 % 2 == 0 ? 1u : 0u) << i << ", seed " << seed;
+    std::vector<std::uint32_t> out(32);
+    ASSERT_TRUE(ends(operationOf(apartEntry, 32, out.data()), seed));
+    for (std::uint32_t i = 0; i < 32; ++i) ASSERT_EQ(out[i], 1U) << i << ", seed " << seed;
   }
+}
+
+/// Odd lanes end before, and of the others every second one asks elsewhere.
+void activeEntry(simt::HostThread* self, const void* params) {
+  if (lane(self) % 2 == 1) return;
+  paramsOf(params).out[self->thread] = self->ops->activeMask(self, lane(self) % 4);
+}
+
+TEST(ActiveMask, HoldsThoseWhoCanComeToTheSamePlaceOrOnlyOneself) {
+  bool together = false;
+  bool apart = false;
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
+    std::vector<std::uint32_t> out(32);
+    ASSERT_TRUE(ends(operationOf(activeEntry, 32, out.data()), seed));
+    for (std::uint32_t i = 0; i < 32; i += 2) {
+      const std::uint32_t group = i % 4 == 0 ? 0x11111111 : 0x44444444;
+      ASSERT_TRUE(out[i] == group || out[i] == 1U << i) << i << ", seed " << seed << ": " << out[i];
+      together = together || out[i] == group;
+      apart = apart || out[i] != group;
+    }
+  }
+  EXPECT_TRUE(together);
+  EXPECT_TRUE(apart);
 }
 
 void shapeEntry(simt::HostThread* self, const void* params) {

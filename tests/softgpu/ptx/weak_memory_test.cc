@@ -144,15 +144,48 @@ TEST(PtxWeakMemory, AVectorOfSixteenBytesIsSeenWhole) {
             kEither);
 }
 
-TEST(PtxWeakMemory, TheEndOfALineIsNotSeenBeforeTheLine) {
-  const Message message = {.writes = "st.volatile.global.v2.u64 [%flag+96], {1, 1};",
-                           .says = "st.volatile.global.v2.u64 [%flag+112], {1, 1};",
-                           .looks = "ld.volatile.global.u32 %seen, [%flag+120];",
-                           .reads = "ld.volatile.global.u32 %value, [%flag+96];"};
-  EXPECT_EQ(valuesOf(message), kAlways);
-  Message narrow = message;
-  narrow.says = "st.volatile.global.u64 [%flag+112], 1;\nst.volatile.global.u64 [%flag+120], 1;";
-  EXPECT_EQ(valuesOf(narrow), kEither);
+/// Eight lanes store a line whose last words are its flag: what a reader that has seen the flag finds at its begin.
+/// `asks`: only if the warp is together with one instruction, else the last part after the others.
+std::set<std::uint64_t> lineSeen(bool asks) {
+  const std::string apart =
+      "activemask.b32 %mask;\nsetp.ne.u32 %p, %mask, 0xffffffff;\n@%p bra APART;\n"
+      "@%writes st.volatile.global.v2.u64 [%at], {1, 1};\nbra DONE;\n"
+      "APART:\nsetp.lt.u32 %p, %index, 7;\n@%p st.volatile.global.v2.u64 [%at], {1, 1};\n"
+      "fence.acq_rel.sys;\nbar.warp.sync 0xffffffff;\nsetp.eq.u32 %p, %index, 7;\n"
+      "@%p st.volatile.global.v2.u64 [%at], {1, 1};\nbra DONE;\n";
+  const std::string blindly =
+      "bar.warp.sync 0xffffffff;\n@%writes st.volatile.global.v2.u64 [%at], {1, 1};\nbra DONE;\n";
+  Program program =
+      Program::of(".global .align 256 .b32 words[128];\n" +
+                      kernelText("passes",
+                                 ".reg .u64 %flag, %at;\n.reg .u32 %seen, %value, %mask;\n.reg .pred %p, %writes;\n"
+                                 "mov.u64 %flag, words;\nsetp.ge.u32 %p, %index, 32;\n@%p bra READER;\n"
+                                 "mul.wide.u32 %at, %index, 16;\nadd.u64 %at, %flag, %at;\n"
+                                 "setp.lt.u32 %writes, %index, 8;\n" +
+                                     (asks ? apart : blindly) +
+                                     "READER:\nsetp.ne.u32 %p, %index, 32;\n@%p bra DONE;\n"
+                                     "AGAIN:\nld.volatile.global.u32 %seen, [%flag+120];\n"
+                                     "setp.ne.u32 %p, %seen, 1;\n@%p bra AGAIN;\n"
+                                     "ld.volatile.global.u32 %value, [%flag];\nst.global.u32 [%out], %value;\n"
+                                     "st.global.u32 [%out+4], 0;\nDONE:\n"),
+                  0);
+  EXPECT_NE(program.get(), nullptr) << program.why();
+  std::set<std::uint64_t> values;
+  for (std::uint64_t seed = 0; program.get() != nullptr && seed < kSeeds; ++seed) {
+    program.reseed(seed);
+    for (const std::uint64_t value : program.run("passes", {{2 * kWarp, 1, 1}, {1, 1, 1}, 0}, {}, 1)) {
+      values.insert(value);
+    }
+  }
+  return values;
+}
+
+TEST(PtxWeakMemory, ALineIsWholeForLanesThatHaveSeenThatTheyAreTogether) {
+  EXPECT_EQ(lineSeen(true), kAlways);
+}
+
+TEST(PtxWeakMemory, ALineIsInPartsAfterABarrierOfTheWarpAlone) {
+  EXPECT_EQ(lineSeen(false), kEither);
 }
 
 TEST(PtxWeakMemory, AsynchronousCopiesMustBeWaitedFor) {

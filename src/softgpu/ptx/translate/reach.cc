@@ -55,8 +55,8 @@ bool looksAnywhere(const Function& function, const NameCounts& counts) {
 }
 
 bool meetsOthers(const Instruction& i) {
-  static constexpr std::array<std::string_view, 11> kMeetings = {
-      "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "trap", "nanosleep", "mbarrier", "cp"};
+  static constexpr std::array<std::string_view, 12> kMeetings = {
+      "bar", "barrier", "shfl", "vote", "match", "redux", "elect", "activemask", "trap", "nanosleep", "mbarrier", "cp"};
   return accessesLine(i) || (oneOf(i.opcode, kMeetings) && !(i.opcode == "cp" && i.has("async") && !i.has("wait")));
 }
 

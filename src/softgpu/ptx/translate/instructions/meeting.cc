@@ -101,9 +101,10 @@ void reduceWarp(Emitter& e, const Instruction& i) {
                                            e.ir().getInt32(which + isSigned)}));
 }
 
-/// Threads are fibers: each may be taken to be the only one that has come this far.
 void activeMask(Emitter& e, const Instruction& i) {
-  e.write(i.operands.at(0), e.bits({NameOperand{"%lanemask_eq", "", 0}, false}, 32));
+  auto& ir = e.ir();
+  e.write(i.operands.at(0), e.callOps(offsetof(simt::HostOps, activeMask), ir.getInt32Ty(),
+                                      {e.frame().self, ir.getInt32(static_cast<std::uint32_t>(i.line))}));
 }
 
 /// The lowest lane of the mask is elected.

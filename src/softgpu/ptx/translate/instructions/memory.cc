@@ -70,10 +70,28 @@ llvm::Type* wordType(Emitter& e, const Access& access) {
   return llvm::FixedVectorType::get(e.ir().getInt64Ty(), access.bits() / 64);
 }
 
-/// A GPU's warp accesses a line as one, on which protocols with flags in lines rely (LL128).
-void goTogether(Emitter& e, bool load) {
-  if (!accessesLine(e.current())) return;
-  e.callOps(offsetof(simt::HostOps, together), e.ir().getVoidTy(), {e.frame().self, e.ir().getInt1(load)});
+/// The threads of a warp that go together access a line as one, on which protocols with flags in lines rely (LL128).
+/// Whether they do; null: an access of this kind is never one.
+Value* goTogether(Emitter& e, bool load) {
+  if (!accessesLine(e.current())) return nullptr;
+  return e.callOps(offsetof(simt::HostOps, together), e.ir().getInt1Ty(), {e.frame().self, e.ir().getInt1(load)});
+}
+
+/// `whole`: as goTogether() has it.
+void delayedLineStore(Emitter& e, Value* address, Value* bits, Value* whole) {
+  if (whole == nullptr) return delayedStore(e, address, bits, Delay::Any);
+  auto& ir = e.ir();
+  llvm::BasicBlock* asOne = e.newBlock("as_one");
+  llvm::BasicBlock* apart = e.newBlock("apart");
+  llvm::BasicBlock* after = e.newBlock("after");
+  ir.CreateCondBr(whole, asOne, apart);
+  ir.SetInsertPoint(asOne);
+  delayedStore(e, address, bits, Delay::EndsLine);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(apart);
+  delayedStore(e, address, bits, Delay::Any);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
 }
 
 Value* strongLoad(Emitter& e, const Access& access) {
@@ -92,10 +110,10 @@ Value* strongLoad(Emitter& e, const Access& access) {
 
 void strongStore(Emitter& e, const Access& access, Value* bits) {
   auto& ir = e.ir();
-  goTogether(e, false);
+  Value* whole = goTogether(e, false);
   if (isDelayed(e, access.space)) {
     if (access.strength == Strength::Release) return delayedRelease(e, access.address, bits, scopeOf(e.current()));
-    return delayedStore(e, access.address, bits, Delay::EndsLine);
+    return delayedLineStore(e, access.address, bits, whole);
   }
   if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
   Value* word = ir.CreateBitCast(bits, wordType(e, access));
