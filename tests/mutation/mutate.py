@@ -41,8 +41,6 @@ MAY_SURVIVE = {
     "fifo_view.h: t.storeReleaseSys(conn.pull.addresses->ofAll(), std::uint64_t{1});":
         (1, "said after an abort alone, of which there is none in these runs; unit_device aborts a sender"),
     "kernels.h: t.syncBlock();": (1, "keeps the halves of a block together to its end, which orders everything anyway"),
-    "peer_fifos.h: crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);":
-        (1, "keeps loads of a slot before the credit that gives it back; weak memory does not delay loads"),
     "peer_fifos.h: sync();":
         (1, "the one that ends finish(): what the next work writes before its first barrier is what is there already"),
     "prims_flagged.h: sync();":

@@ -3,7 +3,7 @@
 //   sender                                   receiver
 //   waits    head + kSteps > step            waits    tail > step
 //   writes   slot step % kSteps              reads    slot step % kSteps
-//   posts    tail = ++step  (release.sys)    posts    head = ++step  (release.sys)
+//   posts    tail = ++step  (release.sys)    posts    head = ++step  (a credit: orders what was read)
 //
 // The counters only grow; differences are taken modulo 2^64, so a wrap-around changes nothing. Every thread of the
 // group keeps its own copy of `step`. Protocols whose data carry flags have no tail: their receivers never call wait().
@@ -145,7 +145,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     if (ready()) return true;
     const std::uint64_t* counter = peerCounter();
     return simt::spinUntil(t, abortWord, [&] {
-      seen_ = t.loadAcquireSys(counter);
+      seen_ = look(t, counter);
       return ready();
     });
   }
@@ -155,7 +155,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     if (!t.any(!ready())) return true;
     const std::uint64_t* counter = peerCounter();
     return simt::spinWarpUntil(t, abortWord, [&] {
-      seen_ = t.loadAcquireSys(counter);
+      seen_ = look(t, counter);
       return !t.any(!ready());
     });
   }
@@ -167,7 +167,7 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
       const auto free = [&] { return this->taken_ - this->given_ <= this->mask_; };
       if (conn_->shared.taken == nullptr || free()) return true;
       return simt::spinUntil(t, abortWord, [&] {
-        this->given_ = static_cast<std::uint32_t>(t.loadAcquireSys(conn_->shared.givenBack));
+        this->given_ = static_cast<std::uint32_t>(t.loadCreditSys(conn_->shared.givenBack));
         return free();
       });
     }
@@ -185,7 +185,11 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
           t.storeRelaxedSys(conn_->words->place.of(step_), std::uint64_t{this->taken_});
       }
     }
-    t.storeReleaseSys(kSends ? conn_->tailOf(kProtocol) : conn_->headOf(kProtocol), step_ + 1);
+    if constexpr (kSends) {
+      t.storeReleaseSys(conn_->tailOf(kProtocol), step_ + 1);
+    } else {
+      t.storeCreditSys(conn_->headOf(kProtocol), step_ + 1);
+    }
   }
 
   /// For a sender that does not post, when it has waited: the content of the slot. For one thread.
@@ -266,6 +270,9 @@ class FifoView : private std::conditional_t<kShares, SharedPlace, NoSharedPlace>
     } else {
       return step_ % kSteps;
     }
+  }
+  TUTTI_DEVICE static std::uint64_t look(simt::Thread t, const std::uint64_t* counter) {
+    return kSends ? t.loadCreditSys(counter) : t.loadAcquireSys(counter);
   }
   TUTTI_DEVICE const std::uint64_t* peerCounter() const {
     return kSends ? conn_->headOf(kProtocol) : conn_->tailOf(kProtocol);

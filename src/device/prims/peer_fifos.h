@@ -76,7 +76,7 @@ class PeerFifosOf {
     // Three loads in flight: on a GPU each takes about as long as a small message.
     const std::uint64_t sendStep = crew_.thread.loadRelaxedSys(send.stepOf(protocol_));
     const std::uint64_t recvStep = crew_.thread.loadRelaxedSys(recv.stepOf(protocol_));
-    shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
+    shared_.headSeen[i] = crew_.thread.loadCreditSys(send.headOf(protocol_));
     shared_.sendStep[i] = sendStep;
     shared_.recvStep[i] = recvStep;
     shared_.offered[i] = nullptr;
@@ -85,7 +85,7 @@ class PeerFifosOf {
   TUTTI_DEVICE void openSend(int i, const SendConn& send) {
     shared_.send[i] = &send;
     const std::uint64_t sendStep = crew_.thread.loadRelaxedSys(send.stepOf(protocol_));
-    shared_.headSeen[i] = crew_.thread.loadAcquireSys(send.headOf(protocol_));
+    shared_.headSeen[i] = crew_.thread.loadCreditSys(send.headOf(protocol_));
     shared_.sendStep[i] = sendStep;
     shared_.offered[i] = nullptr;
   }
@@ -117,7 +117,7 @@ class PeerFifosOf {
     const auto free = [&] { return static_cast<std::int64_t>(step - shared_.headSeen[i]) < kSteps; };
     if (free()) return true;
     return simt::spinUntil(crew_.thread, crew_.abortWord, [&] {
-      shared_.headSeen[i] = crew_.thread.loadAcquireSys(conn.headOf(protocol_));
+      shared_.headSeen[i] = crew_.thread.loadCreditSys(conn.headOf(protocol_));
       return free();
     });
   }
@@ -163,7 +163,7 @@ class PeerFifosOf {
   TUTTI_DEVICE bool intact(int i) const { return device::intact(crew_.thread, *shared_.recv[i], crew_.abortWord); }
   /// For the owner: the peer may fill the slot again; the next one comes.
   TUTTI_DEVICE void postRecv(int i) {
-    crew_.thread.storeReleaseSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);
+    crew_.thread.storeCreditSys(shared_.recv[i]->headOf(protocol_), ++shared_.recvStep[i]);
   }
 
   /// For the owner, where slots are validated by what is in them: no tail.

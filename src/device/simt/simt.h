@@ -21,6 +21,9 @@
 //                                   warp-wide; order no memory
 //     loadRelaxedSys/Acquire(p)     u32, u64; system scope
 //     storeRelaxedSys/Release(p,v)  u32, u64; system scope
+//     storeCreditSys(p, v)          gives back memory that the threads of a group have read before their last barrier:
+//                                   who learns that by loadCreditSys(p), and then takes a branch or a barrier that
+//                                   depends on it, may write there. What was stored before is not shown by it
 //     loadVolatile/storeVolatile    one access of 4, 8 or 16 bytes, no ordering
 //     fenceBlock() fenceGpu() fenceSys()
 //     loadLine16(group, p) storeLine16(group, p, pack)

@@ -77,6 +77,14 @@ class Thread {
     raw::store(p, value, std::memory_order_release);
   }
   template <class T>
+  T loadCreditSys(const T* p) const {
+    return loadAcquireSys(p);
+  }
+  template <class T>
+  void storeCreditSys(T* p, T value) const {
+    storeReleaseSys(p, value);
+  }
+  template <class T>
   T loadVolatile(const T* p) const {
     return loadUnit(p, std::memory_order_relaxed);
   }
