@@ -104,13 +104,21 @@ TUTTI_DEVICE To fromBits(const From& from) {
 }
 
 /// Calls f(w, shift, i) for the first `n` elements of a cell: element `i` begins at bit `shift` of its 8-byte word `w`.
+/// Without a loop, which the threads of a warp would leave one by one: they would have to be brought together again.
 template <class Cell, class T, class F>
 TUTTI_DEVICE void forElements(unsigned n, const F& f) {
   TUTTI_UNROLL
   for (unsigned w = 0; w < sizeof(Cell) / 8; ++w) {
     constexpr unsigned kPerWord = 8 / sizeof(T);
-    TUTTI_NO_UNROLL
-    for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) f(w, 8 * sizeof(T) * e, w * kPerWord + e);
+    if constexpr (kPerWord == 8) {  // unrolled, they would be spilled
+      TUTTI_NO_UNROLL
+      for (unsigned e = 0; e < kPerWord && w * kPerWord + e < n; ++e) f(w, 8 * sizeof(T) * e, w * kPerWord + e);
+    } else {
+      TUTTI_UNROLL
+      for (unsigned e = 0; e < kPerWord; ++e) {
+        if (w * kPerWord + e < n) f(w, 8 * sizeof(T) * e, w * kPerWord + e);
+      }
+    }
   }
 }
 
