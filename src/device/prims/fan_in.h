@@ -59,7 +59,10 @@ TUTTI_DEVICE void fold(P (&sum)[kN], P (&more)[kN], const Op& op, bool own) {
 /// Packs of all sources and destinations that begin `skip` elements further on.
 template <class P, bool kFinal, class T, class Op>
 TUTTI_DEVICE void fanInPacks(simt::Group group, const Op& op, const FanIn<T>& f, std::uint64_t skip, std::size_t n) {
-  constexpr int kInFlight = Op::kBefore || Op::kAfter || sizeof(T) == 8 ? 1 : 2;  // more would be spilled
+  // More would be spilled.
+  constexpr bool kWords = sizeof(T) == 2 || sizeof(T) == 4;
+  constexpr int kMost = kWords ? 4 : sizeof(T) == 8 ? 1 : 2;
+  constexpr int kInFlight = Op::kBefore || Op::kAfter ? (kWords ? 2 : 1) : kMost;
   simt::forEachBatch<kInFlight>(group, n, [&]<int kN>(std::size_t i, std::size_t stride) {
     P sum[kN], first[kN], second[kN];
     loadSource(sum, f.source(0) + skip, i, stride);

@@ -35,8 +35,11 @@ struct Shape {
   static constexpr bool final = kFinal;  ///< the result is complete: apply Op::after
 };
 
-/// How many packs a GPU thread has in flight.
-inline constexpr int kBatch = 4;
+/// How many packs a GPU thread has in flight of a single source.
+inline constexpr int kCopyBatch = 8;
+/// … of each of two. Sums of halves are computed in floats, which take registers.
+template <class T>
+inline constexpr int kSumBatch = sizeof(T) == 2 ? 4 : 6;
 
 /// The first `n` packs (or bare elements) P of the slice.
 template <class P, class S, class T, class Op>
@@ -45,8 +48,10 @@ TUTTI_DEVICE void combinePacks(simt::Group group, const Op& op, const Slice<T>& 
   const T* received = slice.received;
   T* first = slice.first;
   T* second = slice.second;
-  // A 64-bit division is a call that needs registers; with four packs in flight as well they would be spilled.
-  constexpr int kFew = Op::kBefore || Op::kAfter ? kBatch / 2 : kBatch;  // operations chosen at run time need registers
+  // A 64-bit division is a call that needs registers, and so does an operation that is chosen at run time; with many
+  // packs in flight as well they would be spilled.
+  constexpr int kMost = S::own && S::received ? kSumBatch<T> : kCopyBatch;
+  constexpr int kFew = Op::kBefore || Op::kAfter ? 2 : kMost;
   constexpr int kInFlight = (S::final && Op::kAfter) || kLongCode<T> ? 1 : kFew;
   simt::forEachBatch<kInFlight>(group, n, [=]<int kN>(std::size_t i, std::size_t stride) {
     P value[kN];

@@ -291,7 +291,7 @@ template <class B>
 TUTTI_DEVICE void copyUnits(Group group, Copy& copy) {
   const auto both = reinterpret_cast<std::uintptr_t>(copy.to) | reinterpret_cast<std::uintptr_t>(copy.from);
   if (both % sizeof(B) != 0) return;
-  forEachBatch<4>(group, copy.bytes / sizeof(B), [copy]<int kN>(std::size_t i, std::size_t stride) {
+  forEachBatch<8>(group, copy.bytes / sizeof(B), [copy]<int kN>(std::size_t i, std::size_t stride) {
     B value[kN];
 #pragma unroll
     for (int u = 0; u < kN; ++u) raw::load(value[u], reinterpret_cast<const B*>(copy.from) + i + u * stride);
