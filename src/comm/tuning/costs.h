@@ -18,7 +18,9 @@ inline constexpr std::array<std::array<double, 24>, device::kProtocols> kTreeEff
 }};
 
 /// Direct algorithms, tutti's own: one hop each way as in a ring, a little for every peer, and the share of the links
-/// that traffic between all pairs reaches.
+/// that traffic between all pairs reaches. Before the first byte their kernels open a connection to every peer and meet
+/// in barriers, which a ring's do not (measured with two ranks, docs/measurements/gpu.md).
+inline constexpr double kMeshOpen = 1.3;
 inline constexpr double kMeshPeer = 0.05;
 inline constexpr double kMeshNvlinkShare = 0.85;
 inline constexpr double kMeshPciShare = 0.5;

@@ -133,8 +133,8 @@ class GpuModel {
     const double total = protocol == device::Protocol::LL ? std::min(most, in_.speeds.mesh * 0.5) : in_.speeds.mesh;
     const bool twice = algorithm == device::Algorithm::Direct && func == device::Func::AllReduce;
     const double shots = twice ? 2 : 1;
-    const double latency =
-        constants.base[kRing][p] + shots * (constants.hop[link][kRing][p] + (n_ - 1) * costs::kMeshPeer);
+    const double latency = constants.base[kRing][p] + costs::kMeshOpen +
+                           shots * (constants.hop[link][kRing][p] + (n_ - 1) * costs::kMeshPeer);
     const double sent = algorithm == device::Algorithm::OneShot ? n_ - 1 : shots * (n_ - 1) / n_;
     return {latency, total / sent};
   }

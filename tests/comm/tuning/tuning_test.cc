@@ -62,7 +62,10 @@ TEST(Tuning, TinyGoesByLlOnGpusAndHugeBySimpleEverywhere) {
 
 TEST(Tuning, OneShotServesTheSmallestWhereEverybodyReachesEverybody) {
   for (const int n : {2, 4, 8}) {
-    EXPECT_EQ(chosen(test::gpuInput(n), allReduceOf(64)).algorithm, device::Algorithm::OneShot) << n << " ranks";
+    // Two ranks have two hops in a ring, and a kernel that begins earlier.
+    EXPECT_EQ(chosen(test::gpuInput(n), allReduceOf(64)).algorithm,
+              n == 2 ? device::Algorithm::Ring : device::Algorithm::OneShot)
+        << n << " ranks";
     // On the host hops of little data are cheap, and a ring has fewer connections to look after.
     EXPECT_EQ(chosen(test::hostInput(n), allReduceOf(64)).algorithm, device::Algorithm::Ring) << n << " ranks";
     EXPECT_EQ(chosen(test::hostInput(n), allReduceOf(16 << 10)).algorithm, device::Algorithm::OneShot) << n << " ranks";
