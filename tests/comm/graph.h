@@ -15,7 +15,8 @@ class Recording {
  public:
   /// Records what `calls` puts on `stream`.
   static std::unique_ptr<Recording> of(CUstream stream, const std::function<void()>& calls) {
-    EXPECT_EQ(DRIVER_CALL(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    // Other threads make their graphs ready meanwhile, which the global mode would forbid them.
+    EXPECT_EQ(DRIVER_CALL(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
     calls();
     std::unique_ptr<Recording> recording(new Recording);
     EXPECT_EQ(DRIVER_CALL(cuStreamEndCapture)(stream, &recording->graph_), CUDA_SUCCESS);

@@ -21,6 +21,16 @@ cudaStreamCaptureMode modeOf(Capture capture) {
   return capture == Capture::ThreadLocal ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed;
 }
 
+/// Also while other streams and threads capture.
+cudaGraphExec_t makeReady(cudaGraph_t graph) {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+  cudaGraphExec_t exec = nullptr;
+  CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+  return exec;
+}
+
 /// What follows on the other streams waits for the first.
 void forkStreams(const Seat& seat) {
   CUDA_CHECK(cudaEventRecord(seat.events[0], seat.streams[0]));
@@ -191,7 +201,7 @@ void Player::record(const Round& round) {
     joinStreams(seat);
     Recording recording{};
     CUDA_CHECK(cudaStreamEndCapture(seat.streams[0], &recording.graph));
-    CUDA_CHECK(cudaGraphInstantiate(&recording.exec, recording.graph, 0));
+    recording.exec = makeReady(recording.graph);
     recordings.push_back(recording);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "softgpu/device/capture.h"
 #include "softgpu/driver/graph_support.h"
 
 using namespace tutti::softgpu;
@@ -18,7 +19,9 @@ CUresult tutti::softgpu::giveNodes(const std::vector<const Node*>& nodes, CUgrap
 namespace {
 
 CUresult instantiate(CUgraphExec* result, CUgraph handle) {
-  return withGraph("cuGraphInstantiate", handle, [&](Graph& graph) -> CUresult {
+  constexpr const char* kName = "cuGraphInstantiate";
+  if (const CUresult error = call(kName, refuseUnsafeCall); error != CUDA_SUCCESS) return error;
+  return withGraph(kName, handle, [&](Graph& graph) -> CUresult {
     if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!graph.nodes().empty() && graph.sorted().empty()) return CUDA_ERROR_INVALID_VALUE;
     auto exec = std::make_shared<GraphExec>();

@@ -89,6 +89,22 @@ TEST_F(Graphs, SynchronizingInvalidatesTheCapture) {
   EXPECT_EQ(graph, nullptr);
 }
 
+TEST_F(Graphs, NoneIsMadeReadyWhileTheThreadCaptures) {
+  CUgraph graph = nullptr;
+  EXPECT_CU(cuGraphCreate(&graph, 0));
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUgraphExec exec = nullptr;
+  EXPECT_CU_ERROR(cuGraphInstantiate(&exec, graph, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph captured = nullptr;
+  EXPECT_CU_ERROR(cuStreamEndCapture(stream_, &captured), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_CU(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_CU(cuGraphInstantiate(&exec, graph, 0));
+  EXPECT_CU(cuStreamEndCapture(stream_, &captured));
+  EXPECT_CU(cuGraphExecDestroy(exec));
+  EXPECT_CU(cuGraphDestroy(captured));
+  EXPECT_CU(cuGraphDestroy(graph));
+}
+
 /// What a user object stands for: notes its destruction, which takes a lock as an application's might.
 struct Owned {
   std::mutex mutex;
