@@ -175,14 +175,17 @@ class Measurement {
       writeInputs();
       callGroup();
     }
-    std::vector<cudaGraphExec_t> graphs;
+    // While a stream of this thread captures, the driver makes no graph of another ready.
+    std::vector<cudaGraph_t> captured;
     for (Rank& r : worker_.ranks()) {
-      cudaGraph_t graph = nullptr;
       CUDA_CHECK(cudaSetDevice(r.device));
-      CUDA_CHECK(cudaStreamEndCapture(r.stream, &graph));
-      graphs.push_back(nullptr);
-      CUDA_CHECK(cudaGraphInstantiateWithFlags(&graphs.back(), graph, 0));
-      CUDA_CHECK(cudaGraphDestroy(graph));
+      CUDA_CHECK(cudaStreamEndCapture(r.stream, &captured.emplace_back()));
+    }
+    std::vector<cudaGraphExec_t> graphs;
+    for (std::size_t i = 0; i < captured.size(); ++i) {
+      CUDA_CHECK(cudaSetDevice(worker_.ranks()[i].device));
+      CUDA_CHECK(cudaGraphInstantiateWithFlags(&graphs.emplace_back(), captured[i], 0));
+      CUDA_CHECK(cudaGraphDestroy(captured[i]));
     }
     return graphs;
   }
