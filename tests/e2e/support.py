@@ -12,7 +12,8 @@ from ports import free_port  # noqa: E402, F401: for the tests as well
 
 BUILD = pathlib.Path(os.environ["TUTTI_BUILD"])
 SOURCE = pathlib.Path(os.environ["TUTTI_SOURCE"])
-RUN = [str(BUILD / "softgpu-run")]
+# Or what takes its place where there is a GPU: tools/gpu-check.
+RUN = [os.environ.get("TUTTI_RUN", str(BUILD / "softgpu-run"))]
 LIBRARY = BUILD / "src"
 SKIP = 77
 
