@@ -105,6 +105,19 @@ TEST(Direct, LargestBlocksWork) {
   }
 }
 
+TEST(Direct, EachThreadTakesALineOfOnePeerWherePartsAreSmall) {
+  for (const int ranks : {3, 6}) {  // of six the last three have nothing
+    World world({.nRanks = ranks, .slotBytes = 2048});
+    for (const JobMethod& method : kDirectMethods) {
+      if (method.protocol != Protocol::LL) continue;
+      for (const bool inPlace : {false, true}) {
+        check(world, {.method = method, .count = 300, .inPlace = inPlace, .threads = 8 * simt::kWarpSize});
+        check(world, {.method = method, .count = 300, .inPlace = inPlace, .threads = kMaxThreads});
+      }
+    }
+  }
+}
+
 TEST(Direct, ElementAlignmentIsEnough) {
   World world({.nRanks = 3, .slotBytes = 512});
   for (const JobMethod& method : kDirectMethods) {
