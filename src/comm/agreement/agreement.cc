@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 
 #include "base/hash.h"
@@ -182,6 +186,18 @@ Result<Agreement> agree(ControlChannel& control, std::span<const topo::PeerInfo>
   return commonGround(peers, proposals);
 }
 
+namespace {
+
+int mostOnOneDevice(std::span<const topo::PeerInfo> peers) {
+  std::map<std::array<std::uint8_t, 16>, int> ranks;
+  for (const topo::PeerInfo& peer : peers) ++ranks[peer.deviceUuid];
+  int most = 1;
+  for (const auto& [device, number] : ranks) most = std::max(most, number);
+  return most;
+}
+
+}  // namespace
+
 RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layout,
                         std::span<const topo::PeerInfo> peers, const topo::AgreedGraphs* graphs) {
   RankFacts facts;
@@ -196,6 +212,7 @@ RankFacts rankFactsFrom(const Agreement& agreement, const topo::RankLayout& layo
   } else if (softGpu || agreement.links.wholeLines != 0) {
     facts.path = PathClass::NVLink;
   }
+  facts.mostOnOneDevice = mostOnOneDevice(peers);
   const bool alike = ll128IsSafe(facts, agreement.highestComputeCapability, false);
   facts.ll128Safe = agreement.links.wholeLines != 0 && alike;
   return facts;

@@ -25,6 +25,10 @@ inline constexpr double kMeshPeer = 0.05;
 inline constexpr double kMeshNvlinkShare = 0.85;
 inline constexpr double kMeshPciShare = 0.5;
 
+/// Bytes that the kernels of ranks which share a GPU read and write of its memory together, GB/s: measured on an H100
+/// (docs/measurements/gpu.md), of the other generations in proportion to what their data sheets say of their memory.
+inline constexpr std::array<double, topo::costs::kGenerations> kDeviceMemory{640.0, 1110.0, 2400.0, 5700.0};
+
 /// While no topology is known: a GPU's links together, by generation, and what one block moves.
 inline constexpr std::array<double, topo::costs::kGenerations> kNvlinkTotal{120.0, 240.0, 370.0, 720.0};
 inline constexpr std::array<double, topo::costs::kGenerations> kPciTotal{12.0, 24.0, 48.0, 48.0};

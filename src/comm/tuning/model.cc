@@ -84,6 +84,15 @@ class GpuModel {
         m_(input.ranks.nNodes) {}
 
   Cost cost(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
+    Cost cost = ofLinks(func, algorithm, protocol);
+    if (func == device::Func::AllReduce && in_.ranks.mostOnOneDevice > 1) {
+      cost.bandwidth = std::min(cost.bandwidth, ofSharedMemory(algorithm));
+    }
+    return cost;
+  }
+
+ private:
+  Cost ofLinks(device::Func func, device::Algorithm algorithm, device::Protocol protocol) const {
     if (isMesh(algorithm)) return mesh(func, algorithm, protocol);
     const topo::HopCost& hop = table_[static_cast<std::size_t>(algorithm)][static_cast<std::size_t>(protocol)];
     if (algorithm == device::Algorithm::Ring) return ring(func, protocol, hop);
@@ -91,7 +100,15 @@ class GpuModel {
     return algorithm == device::Algorithm::Tree ? tree(hop) : pat(hop);
   }
 
- private:
+  /// The bandwidth of an AllReduce whose ranks wait for the memory that they share. Of each byte of a rank's vector,
+  /// the slots are written and read, the input is read and the output written: in one shot n times each slot, in a ring
+  /// and in two shots 6 - 4/n times all together.
+  double ofSharedMemory(device::Algorithm algorithm) const {
+    const double touches = algorithm == device::Algorithm::OneShot ? 2 * n_ + 1 : 6 - 4 / n_;
+    const auto generation = topo::costs::generationOf(in_.ranks.computeCapability);
+    return costs::kDeviceMemory[generation] / (in_.ranks.mostOnOneDevice * touches);
+  }
+
   Cost ring(device::Func func, device::Protocol protocol, const topo::HopCost& hop) const {
     const double steps = stepsOf(func, n_);
     const double between = m_ == 1 ? 0 : func == device::Func::AllReduce ? 2 * (m_ - 1) : m_ - 1;

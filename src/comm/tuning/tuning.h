@@ -33,6 +33,7 @@ struct RankFacts {
   PathClass path = PathClass::Pci;
   bool ll128Safe = false;       ///< every link keeps 128-byte stores whole: see ll128IsSafe()
   bool amdOrMixedCpus = false;  ///< across nodes the LL bandwidth depends on the host's CPU
+  int mostOnOneDevice = 1;      ///< ranks that share a GPU
 };
 
 /// What the connections of a communicator can carry. Equal on all ranks.

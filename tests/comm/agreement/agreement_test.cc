@@ -300,6 +300,16 @@ TEST(Agreement, GraphsSayWhatLinksAreAndCarry) {
   EXPECT_FALSE(rankFactsFrom(agreement, layout, peers, &graphs).ll128Safe);
 }
 
+TEST(Agreement, RanksThatShareADeviceAreCounted) {
+  auto peers = plainPeers(5);
+  for (std::size_t rank = 0; rank < peers.size(); ++rank)
+    peers[rank].deviceUuid = {static_cast<std::uint8_t>(rank + 1)};
+  EXPECT_EQ(rankFactsFrom({}, topo::RankLayout(0, peers), peers, nullptr).mostOnOneDevice, 1);
+  peers[4].deviceUuid = peers[2].deviceUuid = peers[1].deviceUuid;
+  peers[3].deviceUuid = peers[0].deviceUuid;
+  EXPECT_EQ(rankFactsFrom({}, topo::RankLayout(0, peers), peers, nullptr).mostOnOneDevice, 3);
+}
+
 TEST(Agreement, NodesWithoutAWayToANicAreSlowNotApart) {
   Agreement agreement;
   RankFacts ranks;

@@ -60,6 +60,17 @@ TEST(Tuning, TinyGoesByLlOnGpusAndHugeBySimpleEverywhere) {
   }
 }
 
+TEST(Tuning, RanksThatShareAGpuReadItsMemoryNoMoreThanTheyMust) {
+  TuningInput apart = test::gpuInput(2);
+  apart.speeds.mesh = apart.speeds.ring.intra = 5000;  // what a path within a device is taken to carry
+  TuningInput sharing = apart;
+  sharing.ranks.mostOnOneDevice = 2;
+  constexpr std::size_t kCount = 8 << 20;
+  EXPECT_EQ(chosen(apart, allReduceOf(kCount)).algorithm, device::Algorithm::OneShot);
+  EXPECT_NE(chosen(sharing, allReduceOf(kCount)).algorithm, device::Algorithm::OneShot) << "it reads a quarter more";
+  EXPECT_EQ(chosen(sharing, allReduceOf(64)).algorithm, chosen(apart, allReduceOf(64)).algorithm);
+}
+
 TEST(Tuning, OneShotServesTheSmallestWhereEverybodyReachesEverybody) {
   for (const int n : {2, 4, 8}) {
     // Two ranks have two hops in a ring, and a kernel that begins earlier.
