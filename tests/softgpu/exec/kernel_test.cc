@@ -148,8 +148,15 @@ TEST_F(LaunchCompletion, EventComesWhenAllBlocksHaveBegunAndBeforeTheyEnd) {
 }
 
 TEST_F(LaunchCompletion, EventOfAKernelThatNeverRunsIsNotWaitedForForEver) {
+  // Both are launched before the first one fails: afterwards a launch is refused.
+  std::atomic<bool> open{false};
+  const auto waitsForIt = [](void* gate) {
+    while (!static_cast<std::atomic<bool>*>(gate)->load()) std::this_thread::yield();
+  };
+  EXPECT_CU(cuLaunchHostFunc(stream_, waitsForIt, &open));
   EXPECT_CU(launch("Trap", 2, 64, stream_, {}));
   EXPECT_CU(launchToldOf("Empty", 4, {}));
+  open = true;
   EXPECT_CU_ERROR(cuEventSynchronize(begun_), CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_CU(cuDevicePrimaryCtxReset(0));
   EXPECT_CU(cuStreamCreate(&stream_, 0));
