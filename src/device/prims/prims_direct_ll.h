@@ -27,10 +27,9 @@ class DirectLL {
   template <class PartOf>
   TUTTI_DEVICE void push(const T* in, PartOf partOf) {
     const bool fine = acquire(true, false);
-    const auto lines = [&](int p) { return linesFor(p, partOf(p).count); };
+    const auto lines = [&](int p, const Part& part) { return linesFor(p, part.count); };
     if (fine) {
-      forPeerLines(lines, [&](int p, std::uint32_t i) {
-        const Part part = partOf(p);
+      forPeerLines(partOf, lines, [&](int p, const Part& part, std::uint32_t i) {
         storeLine(p, i, i < linesOf(part.count) ? bitsOf(op_.before(loadLine(in + part.begin, i, part.count))) : 0);
         return true;
       });
@@ -85,10 +84,9 @@ class DirectLL {
   template <class PartOf>
   TUTTI_DEVICE void gather(T* out, PartOf partOf, bool = false) {
     const bool fine = acquire(false, true);
-    const auto lines = [&](int p) { return linesOf(partOf(p).count); };
+    const auto lines = [&](int, const Part& part) { return linesOf(part.count); };
     if (fine) {
-      forPeerLines(lines, [&](int p, std::uint32_t i) {
-        const Part part = partOf(p);
+      forPeerLines(partOf, lines, [&](int p, const Part& part, std::uint32_t i) {
         Line value;
         if (!pollLine(p, i, value)) return false;
         keepLine(out + part.begin, i, part.count, value);
@@ -141,25 +139,29 @@ class DirectLL {
     }
   }
 
-  /// Calls f(p, i) for this thread's lines of every peer p, which has lines(p) of them, until it returns false.
-  template <class Lines, class F>
-  TUTTI_DEVICE void forPeerLines(const Lines& lines, const F& f) {
+  /// Calls f(p, part, i) for this thread's lines of the part of every peer p, which has lines(p, part) of them, until
+  /// it returns false.
+  template <class PartOf, class Lines, class F>
+  TUTTI_DEVICE void forPeerLines(const PartOf& partOf, const Lines& lines, const F& f) {
     const simt::Group group = fifos_.crew().group;
     std::uint32_t most = 0;
     for (int distance = 1; distance < peers_.n; ++distance) {
-      const std::uint32_t n = lines(peers_.at(distance));
+      const int p = peers_.at(distance);
+      const std::uint32_t n = lines(p, partOf(p));
       most = most < n ? n : most;
     }
     if (std::uint64_t{most} * static_cast<unsigned>(peers_.n - 1) <= group.size) {
       if (group.rank >= most * static_cast<unsigned>(peers_.n - 1)) return;
       const int p = peers_.at(1 + static_cast<int>(group.rank / most));
+      const Part part = partOf(p);
       const std::uint32_t i = group.rank % most;
-      if (i < lines(p) && !f(p, i)) fifos_.setAborted();
+      if (i < lines(p, part) && !f(p, part, i)) fifos_.setAborted();
       return;
     }
     for (int distance = 1; distance < peers_.n; ++distance) {
       const int p = peers_.at(distance);
-      forLines(lines(p), [&](std::uint32_t i) { return f(p, i); });
+      const Part part = partOf(p);
+      forLines(lines(p, part), [&](std::uint32_t i) { return f(p, part, i); });
     }
   }
 
