@@ -100,9 +100,9 @@ class GpuModel {
     return algorithm == device::Algorithm::Tree ? tree(hop) : pat(hop);
   }
 
-  /// The bandwidth of an AllReduce whose ranks wait for the memory that they share. Of each byte of a rank's vector,
-  /// the slots are written and read, the input is read and the output written: in one shot n times each slot, in a ring
-  /// and in two shots 6 - 4/n times all together.
+  /// The bandwidth of an AllReduce whose ranks wait for the memory that they share: how often each byte of a rank's
+  /// vector is read or written there, in input, output and slots. One shot reads the input, writes n - 1 slots, reads
+  /// them and the input again, and writes the output. A ring and two shots come to (6n - 4)/n; nothing else takes less.
   double ofSharedMemory(device::Algorithm algorithm) const {
     const double touches = algorithm == device::Algorithm::OneShot ? 2 * n_ + 1 : 6 - 4 / n_;
     const auto generation = topo::costs::generationOf(in_.ranks.computeCapability);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves that tests of GPU code notice what only GPU code can have wrong: a release that is none, a line that is not
-written as one, a warp that is not together, an access that names the wrong space. The PTX of three kernels is run on the software GPU in weak memory
-and random order; spoilt it must fail, and as it is it must not.
+written as one, a warp that is not together, an access that names the wrong space. The PTX of three kernels is run on
+the software GPU in weak memory and random order; spoilt it must fail, and as it is it must not.
 
   mutate.py MUTANT_LIBRARY TEXT
 """
