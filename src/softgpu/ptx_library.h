@@ -9,7 +9,7 @@
 
 namespace tutti::softgpu {
 
-inline constexpr std::uint32_t kPtxAbiVersion = 2;
+inline constexpr std::uint32_t kPtxAbiVersion = 3;
 
 /// Where a parameter of a kernel lies in the block of bytes that the kernel's code is given.
 struct PtxParam {
@@ -60,9 +60,9 @@ struct PtxOptions {
   std::uint32_t capability;  ///< of the devices: 90 for 9.0
   /// Code that is made of the image is kept there, and looked for; null or empty: nowhere.
   const char* cacheFolder;
-  /// Stores become visible late: code reaches memory that others may see through HostThread::memory, which is a
-  /// PtxMemory, and traps where an access is not aligned or names a space that its address is not of. Its kernels have
-  /// no HostKernel::wholeBlock.
+  /// Stores become visible late and loads may come early: code reaches memory that others may see through
+  /// HostThread::memory, which is a PtxMemory, and traps where an access is not aligned or names a space that its
+  /// address is not of. Its kernels have no HostKernel::wholeBlock.
   bool weakMemory;
 };
 

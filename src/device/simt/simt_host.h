@@ -99,7 +99,9 @@ class Thread {
     Pack16 value{};
     const bool last = endsLine(p);
     if (!last) converge(group);
-    if (p != nullptr) {
+    if (const HostMemory* memory = delaying(); memory != nullptr && p != nullptr) [[unlikely]] {
+      memory->load(&value, p, sizeof(value));
+    } else if (p != nullptr) {
       value.word[1] = loadUnit(&p->word[1], std::memory_order_acquire);
       value.word[0] = loadUnit(&p->word[0], std::memory_order_relaxed);
     }

@@ -7,7 +7,7 @@
 
 namespace tutti::simt {
 
-inline constexpr std::uint32_t kHostAbiVersion = 5;
+inline constexpr std::uint32_t kHostAbiVersion = 6;
 
 struct HostThread;
 
@@ -49,15 +49,15 @@ struct HostOps {
 /// How far a fence or a release reaches.
 enum class FenceScope : std::uint32_t { Block, Gpu, Sys };
 
-/// Memory whose stores become visible late and out of order: device code reaches what others see through these. Called
-/// on the running fiber.
+/// Memory whose stores become visible late and out of order, and whose loads may return what was there a while
+/// ago: device code reaches what others see through these. Called on the running fiber.
 struct HostMemory {
   /// Bytes as the calling thread sees them: its own stores and those that a barrier passed to it, then memory. 4 or 8
   /// aligned bytes are one access with acquire order.
   void (*load)(void* to, const void* from, std::size_t bytes);
   /// Stores in aligned units of at most 16 bytes, each visible whole or not at all, in any order.
   void (*store)(void* to, const void* from, std::size_t bytes);
-  /// load() and store() in one.
+  /// loadEarly() and store() in one.
   /// Streaming: no release covers the stores before finishStreaming().
   void (*copy)(void* to, const void* from, std::size_t bytes, bool streaming);
   void (*finishStreaming)();
@@ -66,6 +66,12 @@ struct HostMemory {
   void (*fence)(FenceScope scope);
   /// fence(Sys), then a store of 4 or 8 bytes that is visible at once.
   void (*storeRelease)(void* to, const void* from, std::size_t bytes);
+  /// load(), but memory as it was some time between now and the thread's last fence or acquire(), or what a barrier has
+  /// passed to it of such: a GPU may load data before the flag in front of it. No older than what
+  /// the block has loaded of these bytes before.
+  void (*loadEarly)(void* to, const void* from, std::size_t bytes);
+  /// After a load of acquire order: later loads return nothing that was older then.
+  void (*acquire)();
 };
 
 /// How a launch is cut into blocks and threads. The threads of a block and the blocks of a grid are numbered with x

@@ -72,7 +72,12 @@ inline T loadUnit(const T* p, std::memory_order order) {
   static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
   if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] {
     T value;
+    if (order != std::memory_order_acquire) {
+      memory->loadEarly(&value, p, sizeof(T));
+      return value;
+    }
     memory->load(&value, p, sizeof(T));
+    memory->acquire();
     return value;
   }
   return raw::load(p, order);
@@ -100,7 +105,7 @@ template <class P>
 inline P loadData(const void* base, std::size_t index) {
   if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]] {
     P value;
-    memory->load(&value, static_cast<const P*>(base) + index, sizeof(P));
+    memory->loadEarly(&value, static_cast<const P*>(base) + index, sizeof(P));
     return value;
   }
   return loadPlain<P>(base, index);

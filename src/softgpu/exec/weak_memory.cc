@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "softgpu/exec/memory_words.h"
 #include "softgpu/ptx_library.h"
 
 namespace tutti::softgpu {
@@ -12,78 +13,35 @@ namespace {
 constexpr std::size_t kMostStores = std::size_t{1} << 15;
 constexpr std::size_t kFlagLineBytes = 128;
 
-/// Whose accesses the operations are.
-struct Running {
-  WeakMemory* memory = nullptr;
-  std::uint32_t thread = 0;
-  const char* stack = nullptr;
-  std::size_t stackBytes = 0;
-};
-constinit thread_local Running running;
-
-template <class T>
-void writeWord(std::uintptr_t to, const unsigned char* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  std::atomic_ref<T>(*reinterpret_cast<T*>(to)).store(value, std::memory_order_release);
-}
-
-template <class T>
-void readWord(unsigned char* to, std::uintptr_t from) {
-  const T value = std::atomic_ref<T>(*reinterpret_cast<T*>(from)).load(std::memory_order_acquire);
-  std::memcpy(to, &value, sizeof(T));
-}
-
-/// One access of real memory. Other engines look at the same time.
-void writeMemory(std::uintptr_t to, const unsigned char* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  if (bytes == 16) {
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
-    typedef long long Vector __attribute__((vector_size(16)));
-    Vector value;
-    std::memcpy(&value, from, sizeof(value));
-    *reinterpret_cast<volatile Vector*>(to) = value;
-#else
-    writeWord<std::uint64_t>(to, from);
-    writeWord<std::uint64_t>(to + 8, from + 8);
-#endif
-  } else if (bytes == 8 && to % 8 == 0) {
-    writeWord<std::uint64_t>(to, from);
-  } else if (bytes == 4 && to % 4 == 0) {
-    writeWord<std::uint32_t>(to, from);
-  } else {
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-  }
-}
-
-void readMemory(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
-  if (bytes == 16 && from % 8 == 0) {
-    readWord<std::uint64_t>(to + 8, from + 8);
-    readWord<std::uint64_t>(to, from);
-  } else if (bytes == 8 && from % 8 == 0) {
-    readWord<std::uint64_t>(to, from);
-  } else if (bytes == 4 && from % 4 == 0) {
-    readWord<std::uint32_t>(to, from);
-  } else {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-  }
-}
-
 }  // namespace
 
-WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed), threads_(threads) {
+constinit thread_local WeakMemory::Running WeakMemory::running;
+
+WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads)
+    : history_(StoreHistory::ofProcess()),
+      block_(history_.newBlock()),
+      random_(seed),
+      loads_(~seed),
+      threads_(threads) {
   // Memories of all temperaments: from one that shows every store soon to one that hides them for long.
   constexpr unsigned kPasses[] = {1, 4, 16, 64};
   constexpr unsigned kStores[] = {8, 64, 1024, 1u << 20};
   driftEvery_ = kPasses[random_.below(4)];
   storeDriftEvery_ = kStores[random_.below(4)];
+  constexpr std::uint64_t kReaches[] = {0, 16, 256, StoreHistory::kMost};
+  constexpr unsigned kEarly[] = {1, 2, 8, 64};
+  loadsReach_ = kReaches[loads_.below(4)];
+  earlyEvery_ = kEarly[loads_.below(4)];
   const auto nothing = std::make_shared<std::vector<std::uint32_t>>(threads, 0);
-  for (ThreadState& thread : threads_) thread.known = nothing;
+  for (ThreadState& thread : threads_) {
+    thread.known = nothing;
+    thread.acquired = history_.now();
+  }
 }
 
 const simt::HostMemory* WeakMemory::operations() {
-  static const PtxMemory kOperations = {{load, store, copy, finishStreaming, storeLinePart, fence, storeRelease},
-                                        settle};
+  static const PtxMemory kOperations = {
+      {load, store, copy, finishStreaming, storeLinePart, fence, storeRelease, loadEarly, acquire}, settle};
   return &kOperations.common;
 }
 
@@ -94,7 +52,17 @@ void WeakMemory::enter(std::uint32_t thread, const char* stack, std::size_t stac
 // --- what device code calls
 
 void WeakMemory::load(void* to, const void* from, std::size_t bytes) {
-  running.memory->read(static_cast<unsigned char*>(to), reinterpret_cast<std::uintptr_t>(from), bytes);
+  running.memory->readNow(static_cast<unsigned char*>(to), reinterpret_cast<std::uintptr_t>(from), bytes);
+}
+
+void WeakMemory::loadEarly(void* to, const void* from, std::size_t bytes) {
+  running.memory->readEarly(static_cast<unsigned char*>(to), reinterpret_cast<std::uintptr_t>(from), bytes);
+}
+
+/// Whatever was stored before what the running thread has seen is visible: nothing becomes so before it was released.
+void WeakMemory::acquire() {
+  WeakMemory& memory = *running.memory;
+  memory.threads_[running.thread].acquired = memory.history_.now();
 }
 
 void WeakMemory::store(void* to, const void* from, std::size_t bytes) {
@@ -106,7 +74,7 @@ void WeakMemory::copy(void* to, const void* from, std::size_t bytes, bool stream
   unsigned char piece[512];
   for (std::size_t done = 0; done < bytes; done += sizeof(piece)) {
     const std::size_t n = std::min(sizeof(piece), bytes - done);
-    load(piece, static_cast<const char*>(from) + done, n);
+    loadEarly(piece, static_cast<const char*>(from) + done, n);
     running.memory->write(reinterpret_cast<std::uintptr_t>(to) + done, piece, n,
                           streaming ? Kind::Streamed : Kind::Plain);
   }
@@ -117,7 +85,7 @@ void WeakMemory::finishStreaming() {
   WeakMemory& memory = *running.memory;
   for (const Line& line : memory.lines_) {
     for (std::uint32_t i = line.first; i != kNone; i = memory.stores_[i].next) {
-      if (memory.stores_[i].owner == running.thread) memory.stores_[i].streamed = false;
+      if (memory.stores_[i].storer.thread == running.thread) memory.stores_[i].streamed = false;
     }
   }
 }
@@ -132,13 +100,14 @@ void WeakMemory::storeLinePart(void* to, const void* from) {
 void WeakMemory::fence(simt::FenceScope scope) {
   if (scope != simt::FenceScope::Block) finishStreaming();
   running.memory->reach(scope);
+  acquire();
 }
 
 void WeakMemory::storeRelease(void* to, const void* from, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   running.memory->reach(simt::FenceScope::Sys);
   running.memory->drainBefore(address / kLineBytes * kLineBytes, ~std::uint64_t{0});
-  writeMemory(address, static_cast<const unsigned char*>(from), bytes);
+  running.memory->show(address, static_cast<const unsigned char*>(from), bytes, running.memory->runningThread());
 }
 
 void WeakMemory::settle(const void* address, std::size_t bytes) {
@@ -148,6 +117,7 @@ void WeakMemory::settle(const void* address, std::size_t bytes) {
     const auto found = memory.lineAt_.find(line);
     if (found != memory.lineAt_.end()) memory.drainKnown(found->second);
   }
+  memory.sawAt(memory.history_.now(), begin, bytes);
 }
 
 // --- loads and stores
@@ -157,25 +127,13 @@ bool WeakMemory::ownStack(const void* address) const {
   return byte >= running.stack && byte < running.stack + running.stackBytes;
 }
 
-bool WeakMemory::knows(const Store& store) const {
-  return store.owner == running.thread || store.blockWide ||
-         (*threads_[running.thread].known)[store.owner] >= store.clock;
+bool WeakMemory::knows(const Storer& storer) const {
+  if (storer.block != block_) return false;
+  return storer.thread == running.thread || (*threads_[running.thread].known)[storer.thread] >= storer.clock;
 }
 
-void WeakMemory::read(unsigned char* to, std::uintptr_t from, std::size_t bytes) const {
-  readMemory(to, from, bytes);
-  if (lines_.empty()) return;
-  for (std::uintptr_t line = from / kLineBytes * kLineBytes; line < from + bytes; line += kLineBytes) {
-    const auto found = lineAt_.find(line);
-    if (found == lineAt_.end()) continue;
-    for (std::uint32_t i = lines_[found->second].first; i != kNone; i = stores_[i].next) {
-      const Store& store = stores_[i];
-      if (!knows(store)) continue;
-      const std::uintptr_t begin = std::max(line + store.offset, from);
-      const std::uintptr_t end = std::min(line + store.offset + store.bytes, from + bytes);
-      if (begin < end) std::memcpy(to + (begin - from), store.data + (begin - line - store.offset), end - begin);
-    }
-  }
+Storer WeakMemory::runningThread() const {
+  return {block_, running.thread, threads_[running.thread].clock};
 }
 
 void WeakMemory::write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
@@ -203,8 +161,7 @@ void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_
   Store& store = stores_[index];
   const std::uintptr_t address = to / kLineBytes * kLineBytes;
   store.sequence = sequence_++;
-  store.owner = running.thread;
-  store.clock = threads_[running.thread].clock;
+  store.storer = runningThread();
   store.next = kNone;
   store.offset = static_cast<std::uint8_t>(to - address);
   store.bytes = static_cast<std::uint8_t>(bytes);
@@ -225,6 +182,11 @@ void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_
 
 // --- what becomes visible when
 
+void WeakMemory::show(std::uintptr_t to, const unsigned char* from, std::size_t bytes, const Storer& storer) {
+  history_.store(to, from, bytes, storer);
+  lastStore_ = history_.now();
+}
+
 void WeakMemory::drainFirst(std::size_t at) {
   const std::uint32_t index = lines_[at].first;
   const std::uintptr_t address = lines_[at].address;
@@ -234,7 +196,7 @@ void WeakMemory::drainFirst(std::size_t at) {
     at = lineAt_.find(address)->second;  // lines have moved
   }
   Store& store = stores_[index];
-  writeMemory(address + store.offset, store.data, store.bytes);
+  show(address + store.offset, store.data, store.bytes, store.storer);
   lines_[at].first = store.next;
   if (store.next == kNone) {
     lineAt_.erase(address);
@@ -262,7 +224,7 @@ void WeakMemory::drainKnown(std::size_t at) {
   std::uint64_t newest = 0;
   bool any = false;
   for (std::uint32_t i = lines_[at].first; i != kNone; i = stores_[i].next) {
-    if (!knows(stores_[i]) || stores_[i].streamed) continue;
+    if (!sees(stores_[i]) || stores_[i].streamed) continue;
     newest = stores_[i].sequence;
     any = true;
   }
@@ -277,7 +239,7 @@ void WeakMemory::reach(simt::FenceScope scope) {
   if (scope == simt::FenceScope::Block) {
     for (const Line& line : lines_) {
       for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
-        if (knows(stores_[i])) stores_[i].blockWide = true;
+        if (sees(stores_[i])) stores_[i].blockWide = true;
       }
     }
     return;
@@ -287,25 +249,6 @@ void WeakMemory::reach(simt::FenceScope scope) {
     if (at < lines_.size()) drainKnown(at);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
-void WeakMemory::synchronise(const std::vector<std::uint32_t>& threads) {
-  if (lines_.empty()) return;  // nothing to know
-  auto joined = std::make_shared<std::vector<std::uint32_t>>(*threads_[threads.front()].known);
-  const std::vector<std::uint32_t>* last = threads_[threads.front()].known.get();
-  for (const std::uint32_t thread : threads) {
-    const std::vector<std::uint32_t>& known = *threads_[thread].known;
-    if (&known == last) continue;
-    last = &known;
-    for (std::size_t i = 0; i < known.size(); ++i) (*joined)[i] = std::max((*joined)[i], known[i]);
-  }
-  for (const std::uint32_t thread : threads) {
-    (*joined)[thread] = std::max((*joined)[thread], threads_[thread].clock);
-  }
-  for (const std::uint32_t thread : threads) {
-    ++threads_[thread].clock;
-    threads_[thread].known = joined;
-  }
 }
 
 void WeakMemory::drift() {

@@ -1,5 +1,6 @@
 // Weak memory: the stores of one block's threads wait in buffers and become visible late, in an order of the dice, as
-// far as fences, releases and barriers allow. See docs/softgpu.md for the model.
+// far as fences, releases and barriers allow; loads may come early, and return what was there a while ago. See
+// docs/softgpu.md for the model.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,17 @@
 
 #include "device/simt/simt_host_abi.h"
 #include "softgpu/exec/random.h"
+#include "softgpu/exec/store_history.h"
 
 namespace tutti::softgpu {
 
-/// The store buffers of a block. Belongs to the engine that runs the block.
-class WeakMemory {
+/// The store buffers of a block, and how far back its loads may look. Belongs to the engine that runs the block.
+class WeakMemory final : private StoreHistory::Known {
  public:
   WeakMemory(std::uint64_t seed, std::uint32_t threads);
+  WeakMemory(const WeakMemory&) = delete;
+  WeakMemory& operator=(const WeakMemory&) = delete;
+  ~WeakMemory() = default;
 
   /// What device code calls, the first member of a PtxMemory; acts on the thread that was named last by enter() on this
   /// engine.
@@ -24,7 +29,7 @@ class WeakMemory {
 
   /// `thread` runs from now on; its stack is its own and never delayed.
   void enter(std::uint32_t thread, const char* stack, std::size_t stackBytes);
-  /// A barrier of these threads came about: each now knows what any of them had stored or knew.
+  /// A barrier of these threads came about: each now knows what any of them had stored, knew or acquired.
   void synchronise(const std::vector<std::uint32_t>& threads);
   /// Time passes: some stores may become visible.
   void drift();
@@ -34,14 +39,13 @@ class WeakMemory {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static constexpr std::size_t kLineBytes = 16;
+  static constexpr std::size_t kLineBytes = StoreHistory::kLineBytes;
 
   /// A delayed store: `bytes` of a line from `offset` on.
   struct Store {
     std::uint64_t sequence;
-    std::uint32_t owner;
-    std::uint32_t clock;  ///< the owner's, see synchronise()
-    std::uint32_t next;   ///< later store to the same line
+    Storer storer;
+    std::uint32_t next;  ///< later store to the same line
     std::uint8_t offset;
     std::uint8_t bytes;
     bool blockWide;  ///< a fence showed it to the whole block
@@ -61,9 +65,21 @@ class WeakMemory {
   struct ThreadState {
     std::uint32_t clock = 1;
     Knowledge known;
+    std::uint64_t acquired = 0;  ///< its loads return nothing that was replaced before (StoreHistory::now)
   };
 
+  /// Whose accesses the operations are.
+  struct Running {
+    WeakMemory* memory = nullptr;
+    std::uint32_t thread = 0;
+    const char* stack = nullptr;
+    std::size_t stackBytes = 0;
+  };
+  static constinit thread_local Running running;
+
   static void load(void* to, const void* from, std::size_t bytes);
+  static void loadEarly(void* to, const void* from, std::size_t bytes);
+  static void acquire();
   static void store(void* to, const void* from, std::size_t bytes);
   static void copy(void* to, const void* from, std::size_t bytes, bool streaming);
   static void finishStreaming();
@@ -73,18 +89,35 @@ class WeakMemory {
   static void settle(const void* address, std::size_t bytes);
 
   bool ownStack(const void* address) const;
-  bool knows(const Store& store) const;
-  void read(unsigned char* to, std::uintptr_t from, std::size_t bytes) const;
+  bool knows(const Storer& storer) const override;
+  bool sees(const Store& waiting) const { return waiting.blockWide || knows(waiting.storer); }
+  Storer runningThread() const;
+  static constexpr std::uint64_t kNow = ~std::uint64_t{0};
+  /// The time at which a load that may be early of the running thread takes its value, or kNow.
+  std::uint64_t timeOfLoad(std::uintptr_t from, std::size_t bytes);
+  /// Later loads of these bytes by the block return nothing older.
+  void sawAt(std::uint64_t time, std::uintptr_t from, std::size_t bytes);
+  void readNow(unsigned char* to, std::uintptr_t from, std::size_t bytes);
+  void readEarly(unsigned char* to, std::uintptr_t from, std::size_t bytes);
+  /// What the running thread knows of stores that are not visible yet, over what is.
+  void addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes) const;
   enum class Kind { Plain, Streamed, EndsLine };
   void write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void reach(simt::FenceScope scope);
+  void show(std::uintptr_t to, const unsigned char* from, std::size_t bytes, const Storer& storer);
+  /// Stores of the block wait, or may be overlooked by loads.
+  bool anyToKnow() const;
+  void passAcquired(const std::vector<std::uint32_t>& threads);
   void drainSome(std::size_t most);
   void drainFirst(std::size_t line);
   void drainBefore(std::uintptr_t address, std::uint64_t sequence);
   void drainKnown(std::size_t line);
 
+  StoreHistory& history_;
+  const std::uint64_t block_;
   Random random_;
+  Random loads_;  ///< of its own, so that stores do not depend on it
   std::vector<ThreadState> threads_;
   std::vector<Store> stores_;
   std::uint32_t freeStore_ = kNone;
@@ -92,8 +125,13 @@ class WeakMemory {
   std::vector<Line> lines_;
   std::unordered_map<std::uintptr_t, std::size_t> lineAt_;
   std::uint64_t sequence_ = 0;
-  unsigned driftEvery_;       ///< on average, passes between two drains
-  unsigned storeDriftEvery_;  ///< on average, stores between two drains
+  unsigned driftEvery_;          ///< on average, passes between two drains
+  unsigned storeDriftEvery_;     ///< on average, stores between two drains
+  std::uint64_t loadsReach_;     ///< so many stores of the process, at most, does a load look back; 0: none does
+  unsigned earlyEvery_;          ///< on average, loads of which one comes early
+  std::uint64_t lastStore_ = 0;  ///< of the block that became visible, by the time of StoreHistory; 0: none
+  std::uint64_t seenLeast_ = 0;  ///< what all lines of seenAt_ have that it has forgotten
+  std::unordered_map<std::uintptr_t, std::uint64_t> seenAt_;  ///< by line: when a load of the block took its value
 };
 
 }  // namespace tutti::softgpu

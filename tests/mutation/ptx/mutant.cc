@@ -70,11 +70,12 @@ bool takenTogether(std::string& line) {
 
 bool spoilt(std::string& line, const std::string& how) {
   if (how == "release") return replaced(line, "st.release.", "st.relaxed.");
+  if (how == "acquire") return replaced(line, "ld.acquire.", "ld.relaxed.");
   if (how == "global") return replaced(line, ".shared.", ".global.");
   if (how == "width") return halved(line);
   if (how == "together") return takenTogether(line);
   if (how == "none") return false;
-  giveUp("TUTTI_MUTANT=" + how + " is none of release, global, width, together, none");
+  giveUp("TUTTI_MUTANT=" + how + " is none of release, acquire, global, width, together, none");
 }
 
 std::string spoiltText(const std::string& text) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Proves that tests of GPU code notice what only GPU code can have wrong: a release that is none, a line that is not
-written as one, a warp that is not together, an access that names the wrong space. The PTX of three kernels is run on
-the software GPU in weak memory and random order; spoilt it must fail, and as it is it must not.
+"""Proves that tests of GPU code notice what only GPU code can have wrong: a release or an acquire that is none, a line
+that is not written as one, a warp that is not together, an access that names the wrong space. The PTX of three kernels
+is run on the software GPU in weak memory and random order; spoilt it must fail, and as it is it must not.
 
   mutate.py MUTANT_LIBRARY TEXT
 """
@@ -46,6 +46,10 @@ def a_release_that_is_none_is_noticed():
     check("FAILED" in noticed("release", "Simple"), "no wrong values")
 
 
+def an_acquire_that_is_none_is_noticed():
+    check("FAILED" in noticed("acquire", "Simple"), "no wrong values")
+
+
 def a_line_that_is_not_written_as_one_is_noticed():
     check("FAILED" in noticed("width", "LL128"), "no wrong values")
 
@@ -63,6 +67,6 @@ if __name__ == "__main__":
     if code_ != 0 and ("without GPU kernels" in words_ or "machine code only" in words_):
         print("skipped: this build has no GPU kernels with PTX")
         sys.exit(SKIP)
-    main(kernels_are_right_as_they_are, a_release_that_is_none_is_noticed,
+    main(kernels_are_right_as_they_are, a_release_that_is_none_is_noticed, an_acquire_that_is_none_is_noticed,
          a_line_that_is_not_written_as_one_is_noticed, a_warp_that_is_taken_to_be_together_is_noticed,
          an_access_that_names_the_wrong_space_is_noticed)

@@ -1,5 +1,5 @@
-// The rules of delayed stores, on kernels small enough to reason about. A rule that forbids something is tested with
-// many seeds; a rule that allows something must show it with at least one.
+// The rules of late stores and early loads, on kernels small enough to reason about. A rule that forbids something is
+// tested with many seeds; a rule that allows something must show it with at least one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -47,7 +47,7 @@ int stale(const std::array<std::pair<const simt::HostKernel*, unsigned>, kKernel
 
 void readBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   while (t.loadAcquireSys(p.flag) == 0) t.pause();
-  t.storeRelaxedSys(p.seen, t.loadRelaxedSys(p.data));
+  t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
 }
 KERNEL(Read, readBody)
 
@@ -212,6 +212,131 @@ TEST(WeakMemory, BarriersShowNothingToOthers) {
 TEST(WeakMemory, ReleasesCoverOnlyWhatABarrierPassed) {
   EXPECT_GT(stale<2>({{{&TooLate_hostKernel, 64}, {&Read_hostKernel, 1}}}), 0);
   EXPECT_GT(stale<2>({{{&Voted_hostKernel, 32}, {&Read_hostKernel, 1}}}), 0);
+}
+
+// --- loads
+
+/// How often a reader that is `Reader_hostKernel` misses what was released before the flag it has seen.
+int missed(const simt::HostKernel& reader, unsigned threads) {
+  return stale<2>({{{&Release_hostKernel, 1}, {&reader, threads}}});
+}
+
+void readRelaxedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+}
+KERNEL(ReadRelaxed, readRelaxedBody)
+
+void copyRelaxedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadVolatile(p.flag) == 0) t.pause();
+  simt::copyBytes({0, 1}, p.seen, p.data, sizeof(std::uint64_t), false);
+}
+KERNEL(CopyRelaxed, copyRelaxedBody)
+
+void readFencedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  t.fenceSys();
+  simt::copyBytes({0, 1}, p.seen, p.data, sizeof(std::uint64_t), false);
+}
+KERNEL(ReadFenced, readFencedBody)
+
+void readBothRelaxedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  t.storeRelaxedSys(p.seen, t.loadVolatile(p.data));
+}
+KERNEL(ReadBothRelaxed, readBothRelaxedBody)
+
+void readPassedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  if (t.index() == 3) {
+    while (t.loadAcquireSys(p.flag) == 0) t.pause();
+  }
+  t.syncBlock();
+  if (t.index() == 40) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+}
+KERNEL(ReadPassed, readPassedBody)
+
+void readRelaxedPassedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  if (t.index() == 3) {
+    while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  }
+  t.syncBlock();
+  if (t.index() == 40) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+}
+KERNEL(ReadRelaxedPassed, readRelaxedPassedBody)
+
+void readVotedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  if (t.index() == 3) {
+    while (t.loadAcquireSys(p.flag) == 0) t.pause();
+  }
+  t.ballot(true);
+  if (t.index() == 20) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+}
+KERNEL(ReadVoted, readVotedBody)
+
+TEST(WeakMemory, DataIsLoadedBeforeTheFlagWhereNothingOrdersThem) {
+  EXPECT_GT(missed(ReadRelaxed_hostKernel, 1), kSeeds / 20);
+  EXPECT_GT(missed(CopyRelaxed_hostKernel, 1), kSeeds / 20);
+  EXPECT_GT(missed(ReadBothRelaxed_hostKernel, 1), kSeeds / 20);
+}
+
+TEST(WeakMemory, AcquiresAndFencesOrderLoads) {
+  EXPECT_EQ(missed(Read_hostKernel, 1), 0);
+  EXPECT_EQ(missed(ReadFenced_hostKernel, 1), 0);
+}
+
+TEST(WeakMemory, BarriersPassOnWhatOneThreadHasAcquired) {
+  EXPECT_EQ(missed(ReadPassed_hostKernel, 64), 0);
+  EXPECT_GT(missed(ReadRelaxedPassed_hostKernel, 64), 0);
+  EXPECT_GT(missed(ReadVoted_hostKernel, 32), 0);
+}
+
+void countBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  for (std::uint64_t i = 1; i <= 40; ++i) {
+    t.storeRelaxedSys(p.data + i % 2, i);
+    if (i % 3 == 0) t.pause();
+  }
+  t.storeReleaseSys(p.flag, std::uint64_t{1});
+}
+KERNEL(Count, countBody)
+
+/// Of one place no load returns anything older than the one before, weak or not.
+void followBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  bool right = true;
+  std::uint64_t newest[2] = {};
+  for (std::size_t i = 0; t.loadRelaxedSys(p.flag) == 0 || i < 40; ++i) {
+    const std::size_t place = i % 2;
+    const std::uint64_t now =
+        i % 5 == 0 ? t.loadRelaxedSys(p.data + place) : simt::loadData<std::uint64_t>(p.data, place);
+    right = right && now >= newest[place];
+    newest[place] = now;
+    t.pause();
+  }
+  t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(Follow, followBody)
+
+TEST(WeakMemory, APlaceIsNeverSeenToGoBack) {
+  EXPECT_EQ(stale<2>({{{&Count_hostKernel, 1}, {&Follow_hostKernel, 1}}}), 0);
+}
+
+/// A thread's own stores, and those that a barrier has passed to it, once they have become visible.
+void ownBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  bool right = true;
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    simt::storeData(p.data, t.index(), i);
+    for (int wait = 0; wait < 10; ++wait) t.pause();
+    right = right && simt::loadData<std::uint64_t>(p.data, t.index()) == i;
+    t.syncBlock();
+    for (int wait = 0; wait < 10; ++wait) t.pause();
+    right = right && simt::loadData<std::uint64_t>(p.data, (t.index() + 1) % t.threads()) == i;
+    t.syncBlock();
+  }
+  if (t.ballot(right) == ~std::uint32_t{0} && t.index() == 0) t.storeRelaxedSys(p.seen, std::uint64_t{1});
+}
+KERNEL(Own, ownBody)
+
+TEST(WeakMemory, LoadsDoNotMissStoresThatTheirThreadKnows) {
+  EXPECT_EQ(stale<1>({{{&Own_hostKernel, 32}}}), 0);
 }
 
 // --- lines

@@ -17,7 +17,7 @@ constexpr std::uint32_t kWarp = 32;
 struct Message {
   std::string writes = "st.global.u32 [%data], 1;";
   std::string says = "st.relaxed.gpu.global.u32 [%flag], 1;";
-  std::string looks = "ld.relaxed.gpu.global.u32 %seen, [%flag];";
+  std::string looks = "ld.acquire.gpu.global.u32 %seen, [%flag];";
   std::string reads = "ld.global.u32 %value, [%data];";
 };
 
@@ -59,7 +59,7 @@ TEST(PtxWeakMemory, AStoreMayBeSeenAfterALaterOne) {
 TEST(PtxWeakMemory, VolatileStoresMayBeLateAsWell) {
   EXPECT_EQ(valuesOf({.writes = "st.volatile.global.u32 [%data], 1;",
                       .says = "st.volatile.global.u32 [%flag], 1;",
-                      .looks = "ld.volatile.global.u32 %seen, [%flag];"}),
+                      .looks = "ld.volatile.global.u32 %seen, [%flag];\nmembar.sys;"}),
             kEither);
 }
 
@@ -86,6 +86,44 @@ TEST(PtxWeakMemory, ReleasesShowWhatWasStoredBefore) {
   }
 }
 
+/// The writer in order, the reader as `looks` has it.
+Message released(const std::string& looks) {
+  return {.says = "st.release.sys.global.u32 [%flag], 1;", .looks = looks};
+}
+
+TEST(PtxWeakMemory, ALoadMayComeBeforeAnEarlierOne) {
+  EXPECT_EQ(valuesOf(released("ld.relaxed.sys.global.u32 %seen, [%flag];")), kEither);
+  EXPECT_EQ(valuesOf(released("ld.volatile.global.u32 %seen, [%flag];")), kEither);
+  EXPECT_EQ(valuesOf(released("atom.relaxed.sys.global.or.b32 %seen, [%flag], 0;")), kEither);
+}
+
+TEST(PtxWeakMemory, AcquiresAndFencesKeepLoadsInOrder) {
+  for (const char* looks :
+       {"ld.acquire.sys.global.u32 %seen, [%flag];", "ld.acquire.gpu.global.u32 %seen, [%flag];",
+        "ld.relaxed.sys.global.u32 %seen, [%flag];\nfence.acq_rel.sys;",
+        "ld.volatile.global.u32 %seen, [%flag];\nmembar.gl;", "atom.acquire.sys.global.or.b32 %seen, [%flag], 0;",
+        "atom.acq_rel.gpu.global.or.b32 %seen, [%flag], 0;"}) {
+    EXPECT_EQ(valuesOf(released(looks)), kAlways) << looks;
+  }
+}
+
+TEST(PtxWeakMemory, ThatAllLoadsAreStrongDoesNotOrderThem) {
+  Message message = released("ld.relaxed.sys.global.u32 %seen, [%flag];");
+  for (const char* how : {"ld.relaxed.gpu.global.u32", "ld.volatile.global.u32"}) {
+    message.reads = std::string(how) + " %value, [%data];";
+    EXPECT_EQ(valuesOf(message), kEither) << how;
+  }
+}
+
+TEST(PtxWeakMemory, AsynchronousCopiesMayReadEarly) {
+  Message message = released("ld.relaxed.sys.global.u32 %seen, [%flag];");
+  message.reads =
+      "cp.async.ca.shared.global [inBlock], [%data], 4;\ncp.async.wait_all;\nld.shared.u32 %value, [inBlock];";
+  EXPECT_EQ(valuesOf(message), kEither);
+  message.looks = "ld.acquire.sys.global.u32 %seen, [%flag];";
+  EXPECT_EQ(valuesOf(message), kAlways);
+}
+
 TEST(PtxWeakMemory, AtomicsAreAtOnceAndOrderOnlyWhatTheySay) {
   EXPECT_EQ(valuesOf({.says = "red.relaxed.gpu.global.add.u32 [%flag], 1;"}), kEither);
   EXPECT_EQ(valuesOf({.says = "red.release.gpu.global.add.u32 [%flag], 1;"}), kAlways);
@@ -102,13 +140,15 @@ TEST(PtxWeakMemory, AtomicsComeAfterTheThreadsOwnStores) {
 TEST(PtxWeakMemory, SharedMemoryIsNoStronger) {
   Message message = {.writes = "st.shared.u32 [inBlock], 1;",
                      .says = "st.volatile.shared.u32 [inBlock+256], 1;",
-                     .looks = "ld.volatile.shared.u32 %seen, [inBlock+256];",
+                     .looks = "ld.volatile.shared.u32 %seen, [inBlock+256];\nfence.acq_rel.cta;",
                      .reads = "ld.shared.u32 %value, [inBlock];"};
   const auto values = valuesOf(message);
   EXPECT_EQ(values.count(1), 1u);
   EXPECT_EQ(values.size(), 2u) << "what is in shared memory at first is not known, and not 1";
   message.says = "fence.acq_rel.cta;\n" + message.says;
   EXPECT_EQ(valuesOf(message), kAlways);
+  message.looks = "ld.volatile.shared.u32 %seen, [inBlock+256];";
+  EXPECT_GT(valuesOf(message).size(), 1u) << "its reader has no fence";
 }
 
 TEST(PtxWeakMemory, BarriersPassOnWhatTheirThreadsStored) {
@@ -155,20 +195,20 @@ std::set<std::uint64_t> lineSeen(bool asks) {
       "@%p st.volatile.global.v2.u64 [%at], {1, 1};\nbra DONE;\n";
   const std::string blindly =
       "bar.warp.sync 0xffffffff;\n@%writes st.volatile.global.v2.u64 [%at], {1, 1};\nbra DONE;\n";
-  Program program =
-      Program::of(".global .align 256 .b32 words[128];\n" +
-                      kernelText("passes",
-                                 ".reg .u64 %flag, %at;\n.reg .u32 %seen, %value, %mask;\n.reg .pred %p, %writes;\n"
-                                 "mov.u64 %flag, words;\nsetp.ge.u32 %p, %index, 32;\n@%p bra READER;\n"
-                                 "mul.wide.u32 %at, %index, 16;\nadd.u64 %at, %flag, %at;\n"
-                                 "setp.lt.u32 %writes, %index, 8;\n" +
-                                     (asks ? apart : blindly) +
-                                     "READER:\nsetp.ne.u32 %p, %index, 32;\n@%p bra DONE;\n"
-                                     "AGAIN:\nld.volatile.global.u32 %seen, [%flag+120];\n"
-                                     "setp.ne.u32 %p, %seen, 1;\n@%p bra AGAIN;\n"
-                                     "ld.volatile.global.u32 %value, [%flag];\nst.global.u32 [%out], %value;\n"
-                                     "st.global.u32 [%out+4], 0;\nDONE:\n"),
-                  0);
+  Program program = Program::of(
+      ".global .align 256 .b32 words[128];\n" +
+          kernelText("passes",
+                     ".reg .u64 %flag, %at;\n.reg .u32 %seen, %value, %mask;\n.reg .pred %p, %writes;\n"
+                     "mov.u64 %flag, words;\nsetp.ge.u32 %p, %index, 32;\n@%p bra READER;\n"
+                     "mul.wide.u32 %at, %index, 16;\nadd.u64 %at, %flag, %at;\n"
+                     "setp.lt.u32 %writes, %index, 8;\n" +
+                         (asks ? apart : blindly) +
+                         "READER:\nsetp.ne.u32 %p, %index, 32;\n@%p bra DONE;\n"
+                         "AGAIN:\nld.volatile.global.u32 %seen, [%flag+120];\n"
+                         "setp.ne.u32 %p, %seen, 1;\n@%p bra AGAIN;\n"
+                         "membar.sys;\nld.volatile.global.u32 %value, [%flag];\nst.global.u32 [%out], %value;\n"
+                         "st.global.u32 [%out+4], 0;\nDONE:\n"),
+      0);
   EXPECT_NE(program.get(), nullptr) << program.why();
   std::set<std::uint64_t> values;
   for (std::uint64_t seed = 0; program.get() != nullptr && seed < kSeeds; ++seed) {

@@ -50,6 +50,7 @@ void look(Emitter& e, const Instruction& i) {
   Value* done = i.has("parity")
                     ? e.callSupport("ptx_mbarrier_parity_done", ir.getInt1Ty(), {barrier, e.bits(i.operands.at(2), 32)})
                     : e.callSupport("ptx_mbarrier_done", ir.getInt1Ty(), {barrier, e.bits(i.operands.at(2), 64)});
+  if (e.unit().weakMemory && !i.has("relaxed")) delayedAcquire(e);
   e.write(i.operands[0], done);
 }
 

@@ -122,10 +122,18 @@ Value* placeOf(Emitter& e, const Instruction& i, const Operand& operand) {
   return address;
 }
 
+/// What the thread loads after an operation of acquire order is loaded after it.
+void acquireAfter(Emitter& e, const Instruction& i) {
+  const Strength strength = strengthOf(i);
+  const bool acquires = strength == Strength::Acquire || strength == Strength::AcquireRelease;
+  if (acquires && isDelayed(e, spaceOf(i))) delayedAcquire(e);
+}
+
 void atomic(Emitter& e, const Instruction& i) {
   checkForm(e, i);
   const Type type = i.type();
   Value* old = change(e, i, placeOf(e, i, i.operands.at(1)), type, 2);
+  acquireAfter(e, i);
   e.write(i.operands[0], old, type.isSigned());
 }
 

@@ -47,10 +47,22 @@ void checkPlace(Emitter& e, Value* address, unsigned bytes, Space space) {
            where + "the address is one of shared memory, the access is to global memory");
 }
 
-Value* delayedLoad(Emitter& e, Value* address, unsigned bytes) {
+Value* delayedLoad(Emitter& e, Value* address, unsigned bytes, When when) {
   auto& ir = e.ir();
-  e.callMemory(memberOf(offsetof(simt::HostMemory, load)), {e.scratch(), address, ir.getInt64(bytes)});
+  const bool early = when == When::Early;
+  e.callMemory(memberOf(early ? offsetof(simt::HostMemory, loadEarly) : offsetof(simt::HostMemory, load)),
+               {e.scratch(), address, ir.getInt64(bytes)});
   return ir.CreateAlignedLoad(ir.getIntNTy(bytes * 8), e.scratch(), llvm::Align(kPieceBytes));
+}
+
+Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes) {
+  Value* value = delayedLoad(e, address, bytes, When::Now);
+  delayedAcquire(e);
+  return value;
+}
+
+void delayedAcquire(Emitter& e) {
+  e.callMemory(memberOf(offsetof(simt::HostMemory, acquire)), {});
 }
 
 void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay) {
@@ -90,7 +102,7 @@ void settle(Emitter& e, Value* address, unsigned bytes) {
 void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* there) {
   auto& ir = e.ir();
   ir.CreateMemSet(e.scratch(), ir.getInt8(0), bytes, llvm::MaybeAlign());
-  e.callMemory(memberOf(offsetof(simt::HostMemory, load)), {e.scratch(), from, there});
+  e.callMemory(memberOf(offsetof(simt::HostMemory, loadEarly)), {e.scratch(), from, there});
   e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, e.scratch(), ir.getInt64(bytes), ir.getInt1(true)});
 }
 

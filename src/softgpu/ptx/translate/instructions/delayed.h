@@ -1,4 +1,4 @@
-// Accesses in weak memory (PtxOptions): through HostThread::memory, which lets stores wait.
+// Accesses in weak memory (PtxOptions): through HostThread::memory, which lets stores wait and loads come early.
 #pragma once
 
 #include "device/simt/simt_host_abi.h"
@@ -11,8 +11,13 @@ bool isDelayed(Emitter& e, Space space);
 /// Traps where the address is no multiple of `bytes`, where it is near 0, and where an access that names the global
 /// space is to shared memory.
 void checkPlace(Emitter& e, Value* address, unsigned bytes, Space space);
-/// `bytes` bytes, at most 32, as one integer.
-Value* delayedLoad(Emitter& e, Value* address, unsigned bytes);
+/// `bytes` bytes, at most 32, as one integer. Early: others may have stored since (HostMemory::loadEarly).
+enum class When : std::uint8_t { Now, Early };
+Value* delayedLoad(Emitter& e, Value* address, unsigned bytes, When when);
+/// A load of acquire order.
+Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes);
+/// After an atomic operation of acquire order: what comes later is loaded later.
+void delayedAcquire(Emitter& e);
 /// How a store becomes visible: by itself, or not before what was stored earlier to the same 128 bytes.
 enum class Delay : std::uint8_t { Any, EndsLine };
 void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay);

@@ -94,10 +94,33 @@ void delayedLineStore(Emitter& e, Value* address, Value* bits, Value* whole) {
   ir.SetInsertPoint(after);
 }
 
+/// `whole`: as goTogether() has it. What goes together looks at memory lane after lane, and sees the line.
+Value* delayedStrongLoad(Emitter& e, const Access& access, Value* whole) {
+  auto& ir = e.ir();
+  const unsigned bytes = access.bits() / 8;
+  if (access.strength == Strength::Acquire) return delayedAcquiringLoad(e, access.address, bytes);
+  if (whole == nullptr) return delayedLoad(e, access.address, bytes, When::Early);
+  llvm::BasicBlock* asOne = e.newBlock("as_one");
+  llvm::BasicBlock* apart = e.newBlock("apart");
+  llvm::BasicBlock* after = e.newBlock("after");
+  ir.CreateCondBr(whole, asOne, apart);
+  ir.SetInsertPoint(asOne);
+  Value* now = delayedLoad(e, access.address, bytes, When::Now);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(apart);
+  Value* early = delayedLoad(e, access.address, bytes, When::Early);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  llvm::PHINode* value = ir.CreatePHI(now->getType(), 2);
+  value->addIncoming(now, asOne);
+  value->addIncoming(early, apart);
+  return value;
+}
+
 Value* strongLoad(Emitter& e, const Access& access) {
   auto& ir = e.ir();
-  goTogether(e, true);
-  if (isDelayed(e, access.space)) return delayedLoad(e, access.address, access.bits() / 8);
+  Value* whole = goTogether(e, true);
+  if (isDelayed(e, access.space)) return delayedStrongLoad(e, access, whole);
   llvm::Type* type = wordType(e, access);
   llvm::LoadInst* load = ir.CreateAlignedLoad(type, access.address, llvm::Align(access.bits() / 8), true);
   if (access.bits() <= 64) {
@@ -127,7 +150,7 @@ void load(Emitter& e, const Instruction& i) {
   const unsigned width = access.type.bits;
   if (access.strength != Strength::Weak) return writeElements(e, access, strongLoad(e, access));
   if (isDelayed(e, access.space)) {
-    return writeElements(e, access, delayedLoad(e, access.address, access.bits() / 8));
+    return writeElements(e, access, delayedLoad(e, access.address, access.bits() / 8, When::Early));
   }
   std::vector<Value*> words;
   for (unsigned n = 0; n < access.parts.size(); ++n) {
