@@ -9,7 +9,6 @@
 #include "base/ranks/control_channel.h"
 #include "comm/agreement/host_topology.h"
 #include "comm/agreement/own_machine.h"
-#include "comm/network/nics.h"
 #include "comm/settings/topology_settings.h"
 #include "topo/channels/inter_node.h"
 #include "topo/machine/lines.h"

@@ -9,16 +9,7 @@
 #include "device/conn_view.h"
 #include "device/direction.h"
 
-namespace tutti::topo {
-struct Graph;
-struct PathSettings;
-struct Topology;
-}  // namespace tutti::topo
-
 namespace tutti::comm {
-
-/// `gpu`: node number of the rank's GPU in the machine.
-OwnNics nicsOf(const topo::Topology& topology, const topo::Graph& ring, int gpu, const topo::PathSettings& settings);
 
 /// The device for a connection of `channel` in that direction; -1 where there is no device. What follows a graph takes
 /// the graph's NIC, repeated where there are more channels; anything else one of the nearest, another one for each

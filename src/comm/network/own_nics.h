@@ -5,6 +5,12 @@
 
 #include "topo/machine/path_type.h"
 
+namespace tutti::topo {
+struct Graph;
+struct PathSettings;
+struct Topology;
+}  // namespace tutti::topo
+
 namespace tutti::comm {
 
 /// What the machine says of the rank's GPU and one NIC: whether the NIC may read and write its memory.
@@ -32,5 +38,8 @@ struct OwnNics {
   std::vector<NicWay> ways;       ///< to every NIC
   bool relaysForOthers = false;   ///< other ranks of the node may send through this one
 };
+
+/// `gpu`: node number of the rank's GPU in the machine.
+OwnNics nicsOf(const topo::Topology& topology, const topo::Graph& ring, int gpu, const topo::PathSettings& settings);
 
 }  // namespace tutti::comm
