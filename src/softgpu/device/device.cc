@@ -5,6 +5,7 @@
 
 #include "softgpu/device/engine.h"
 #include "softgpu/device/machine.h"
+#include "softgpu/exec/random.h"
 #include "softgpu/say.h"
 
 namespace tutti::softgpu {

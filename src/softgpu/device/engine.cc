@@ -15,6 +15,8 @@
 
 #include "softgpu/device/machine.h"
 #include "softgpu/device/waiting.h"
+#include "softgpu/exec/random.h"
+#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -48,6 +50,8 @@ void futexWake(std::atomic<std::uint32_t>* word) {
 
 Engine::Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random, std::unique_ptr<Random> weak)
     : deviceIndex_(deviceIndex), freeSlots_(blockSlots), random_(std::move(random)), weak_(std::move(weak)) {}
+
+Engine::~Engine() = default;
 
 std::unique_ptr<WeakMemory> Engine::weakMemory(std::uint32_t threads) {
   if (weak_ == nullptr) return nullptr;

@@ -10,19 +10,20 @@
 #include "softgpu/device/helper.h"
 #include "softgpu/exec/block.h"
 #include "softgpu/exec/fiber.h"
-#include "softgpu/exec/random.h"
 #include "softgpu/exec/task.h"
-#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu {
 
+class Random;
 class Stream;
+class WeakMemory;
 
 /// One per device, started on first use, never joined: it parks itself when the process ends.
 class Engine {
  public:
   /// `random` orders what runs next, `weak` delays stores; null: neither.
   Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random, std::unique_ptr<Random> weak);
+  ~Engine();
   void start();
 
   /// Any thread: there may be something new to do. A nap goes on: whoever waits does the work, or it ends soon.

@@ -10,6 +10,8 @@
 #include "softgpu/device/device.h"
 #include "softgpu/device/engine.h"
 #include "softgpu/device/event.h"
+#include "softgpu/exec/random.h"
+#include "softgpu/exec/weak_memory.h"
 #include "softgpu/say.h"
 
 namespace tutti::softgpu {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "softgpu/device/machine.h"
+#include "softgpu/device/ptx_code.h"
 #include "softgpu/say.h"
 
 namespace tutti::softgpu {

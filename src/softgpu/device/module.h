@@ -9,13 +9,14 @@
 #include <string>
 
 #include "device/simt/simt_host_abi.h"
-#include "softgpu/device/ptx_code.h"
 #include "softgpu/memory/memory.h"
 
 namespace tutti::softgpu {
 
 class Context;
 class Module;
+class PtxCode;
+struct PtxFunction;
 
 /// Static and dynamic shared memory of a block: without being asked for more, and at most.
 inline constexpr int kUsualSharedBytes = 48 << 10;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "softgpu/exec/weak_memory.h"
+
 namespace tutti::softgpu {
 
 const simt::HostOps Block::kOps = {
@@ -34,6 +36,9 @@ Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stac
   begin(index);
 }
 
+Block::Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks)
+    : Block(kernel, index, stacks, nullptr) {}
+
 Block::~Block() {
   for (auto fiber = fibers_.rbegin(); fiber != fibers_.rend(); ++fiber) {
     const Stack& stack = fiber->context.stack();
@@ -41,6 +46,14 @@ Block::~Block() {
     if (trapped_ != nullptr) stack.forgetOverflow();
     stacks_.give(stack);
   }
+}
+
+std::unique_ptr<WeakMemory> Block::takeMemory() {
+  return std::move(memory_);
+}
+
+bool Block::storesPending() const {
+  return memory_ != nullptr && !memory_->empty();
 }
 
 bool Block::fits(const KernelOperation& kernel) const {

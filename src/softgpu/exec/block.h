@@ -10,12 +10,12 @@
 #include "device/simt/simt_host_abi.h"
 #include "softgpu/exec/fiber.h"
 #include "softgpu/exec/operation.h"
-#include "softgpu/exec/random.h"
-#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu {
 
 class Block;
+class Random;
+class WeakMemory;
 
 /// One CUDA thread.
 struct Fiber {
@@ -34,10 +34,10 @@ struct Fiber {
 /// Runs on its engine's thread only.
 class Block {
  public:
-  /// Takes a stack per thread from `stacks`; ready() is false when there was no memory for them. `memory` delays the
-  /// threads' stores; null: it does not.
-  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks,
-        std::unique_ptr<WeakMemory> memory = nullptr);
+  /// Takes a stack per thread from `stacks`; ready() is false when there was no memory for them. `memory` is what the
+  /// threads reach memory through; null: nothing.
+  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks, std::unique_ptr<WeakMemory> memory);
+  Block(const KernelOperation& kernel, std::uint32_t index, StackPool& stacks);
   ~Block();
   /// Whether it can become a block of `kernel`: it has as many threads, and as much shared memory.
   bool fits(const KernelOperation& kernel) const;
@@ -47,7 +47,7 @@ class Block {
   /// Gives back what only a block that runs needs, once it has finished.
   void rest();
   /// For another block, of one that is not ready().
-  std::unique_ptr<WeakMemory> takeMemory() { return std::move(memory_); }
+  std::unique_ptr<WeakMemory> takeMemory();
   std::size_t threads() const { return fibers_.size(); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -57,7 +57,7 @@ class Block {
   /// poll what they had polled before.
   bool runPass(Random* random);
   /// Stores wait to become visible, which takes further passes.
-  bool storesPending() const { return memory_ != nullptr && !memory_->empty(); }
+  bool storesPending() const;
   bool finished() const { return exited_ == fibers_.size(); }
   /// What a thread gave to trap(); null if none did. The block must not run again then.
   const std::string* trapped() const { return trapped_.get(); }

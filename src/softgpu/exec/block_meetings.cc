@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "softgpu/exec/block.h"
+#include "softgpu/exec/random.h"
+#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu {
 

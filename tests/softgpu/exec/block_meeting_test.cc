@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "softgpu/exec/block.h"
+#include "softgpu/exec/random.h"
+#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu::test {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/simt/simt.h"
+#include "softgpu/exec/weak_memory.h"
 
 namespace tutti::softgpu::test {
 namespace {

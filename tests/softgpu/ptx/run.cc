@@ -1,4 +1,5 @@
 #include "softgpu/ptx/run.h"
+#include "softgpu/exec/weak_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 
 #include "softgpu/driver/code/occupancy.h"
 #include "softgpu/driver/entry.h"
+#include "softgpu/ptx_library.h"
 
 using namespace tutti::softgpu;
 

@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/code/occupancy.h"
 #include "softgpu/driver/graph_support.h"
+#include "softgpu/ptx_library.h"
 #include "softgpu/say.h"
 
 using namespace tutti::softgpu;

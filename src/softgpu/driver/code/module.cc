@@ -4,6 +4,7 @@
 #include <iterator>
 #include <set>
 
+#include "softgpu/device/ptx_code.h"
 #include "softgpu/driver/code/image.h"
 #include "softgpu/driver/code/jit_log.h"
 #include "softgpu/say.h"
