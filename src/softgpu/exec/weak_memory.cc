@@ -17,12 +17,7 @@ constexpr std::size_t kFlagLineBytes = 128;
 
 constinit thread_local WeakMemory::Running WeakMemory::running;
 
-WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads)
-    : history_(StoreHistory::ofProcess()),
-      block_(history_.newBlock()),
-      random_(seed),
-      loads_(~seed),
-      threads_(threads) {
+WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads) : random_(seed), loads_(~seed), threads_(threads) {
   // Memories of all temperaments: from one that shows every store soon to one that hides them for long.
   constexpr unsigned kPasses[] = {1, 4, 16, 64};
   constexpr unsigned kStores[] = {8, 64, 1024, 1u << 20};
@@ -40,8 +35,16 @@ WeakMemory::WeakMemory(std::uint64_t seed, std::uint32_t threads)
 }
 
 const simt::HostMemory* WeakMemory::operations() {
-  static const PtxMemory kOperations = {
-      {load, store, copy, finishStreaming, storeLinePart, fence, storeRelease, loadEarly, acquire}, settle};
+  static const PtxMemory kOperations = {.common = {.load = load,
+                                                   .store = store,
+                                                   .copy = copy,
+                                                   .finishStreaming = finishStreaming,
+                                                   .storeLinePart = storeLinePart,
+                                                   .fence = fence,
+                                                   .storeRelease = storeRelease,
+                                                   .loadEarly = loadEarly,
+                                                   .acquire = acquire},
+                                        .settle = settle};
   return &kOperations.common;
 }
 

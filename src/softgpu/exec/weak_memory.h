@@ -114,8 +114,8 @@ class WeakMemory final : private StoreHistory::Known {
   void drainBefore(std::uintptr_t address, std::uint64_t sequence);
   void drainKnown(std::size_t line);
 
-  StoreHistory& history_;
-  const std::uint64_t block_;
+  StoreHistory& history_ = StoreHistory::ofProcess();
+  const std::uint64_t block_ = history_.newBlock();
   Random random_;
   Random loads_;  ///< of its own, so that stores do not depend on it
   std::vector<ThreadState> threads_;
