@@ -21,20 +21,24 @@ constexpr std::array<ncclProfilerEventState_v6_t, 3> kRecvStates{
     ncclProfilerProxyStepRecvWait, ncclProfilerProxyStepRecvFlushWait, ncclProfilerProxyStepRecvGPUWait};
 constexpr std::size_t kOver = 3;
 
-/// That operations have been taken up, for those who want to hear of the host thread itself.
-void tellAppended(const std::vector<ExpectedSteps>& taken) {
-  if ((plugin::eventMask() & ncclProfileProxyCtrl) == 0) return;
-  const auto heard = [](const ExpectedSteps& one) { return one.sink != nullptr; };
-  const auto first = std::find_if(taken.begin(), taken.end(), heard);
-  if (first == taken.end()) return;
+/// That so many operations have been taken up, for those who want to hear of the host thread itself. `sink`: null where
+/// there are none.
+void tellAppended(plugin::EventSink* sink, int operations) {
+  if (sink == nullptr || (plugin::eventMask() & ncclProfileProxyCtrl) == 0) return;
   plugin::Event event{};
   event.type = ncclProfileProxyCtrl;
-  void* const handle = first->sink->start(event);
+  void* const handle = sink->start(event);
   plugin::EventStateArgs args{};
-  first->sink->state(handle, ncclProfilerProxyCtrlAppend, &args);
-  args.proxyCtrl.appendedProxyOps = static_cast<int>(std::count_if(taken.begin(), taken.end(), heard));
-  first->sink->state(handle, ncclProfilerProxyCtrlAppendEnd, &args);
-  first->sink->stop(handle);
+  sink->state(handle, ncclProfilerProxyCtrlAppend, &args);
+  args.proxyCtrl.appendedProxyOps = operations;
+  sink->state(handle, ncclProfilerProxyCtrlAppendEnd, &args);
+  sink->stop(handle);
+}
+
+/// To ask the system for every operation costs as much as what else is told of it.
+int ownProcess() {
+  static const int kProcess = ::getpid();
+  return kProcess;
 }
 
 }  // namespace
@@ -78,7 +82,7 @@ bool StepEvents::isHeard(const ExpectedSteps& operation) {
   return (operation.mask & ncclProfileProxyOp) != 0 || (plugin::eventMask() & ncclProfileProxyCtrl) != 0;
 }
 
-void StepEvents::expect(const ExpectedSteps& operation) {
+void StepEvents::expect(ExpectedSteps operation) {
   if (operation.steps == 0) return;
   const std::lock_guard lock(mutex_);
   if (closed_ || forgotten_) return;
@@ -89,7 +93,7 @@ void StepEvents::expect(const ExpectedSteps& operation) {
   }
   awake_ = true;
   if (passed_ != 0) expected_.push_back({.steps = std::exchange(passed_, 0)});
-  expected_.push_back(heard ? operation : ExpectedSteps{.steps = operation.steps});
+  expected_.push_back(heard ? std::move(operation) : ExpectedSteps{.steps = operation.steps});
   pending_.store(true, std::memory_order_release);
 }
 
@@ -117,12 +121,17 @@ void StepEvents::take() {
   if (lost_) return;
   follows_ = true;
   grown_ = true;
-  for (const ExpectedSteps& one : taken_) {
-    Operation& operation = told_->operations.emplace_back(Operation{one, told_->end});
-    told_->end += one.steps;
+  plugin::EventSink* first = nullptr;
+  int heard = 0;
+  for (ExpectedSteps& one : taken_) {
+    Operation& operation = told_->operations.emplace_back(Operation{std::move(one), told_->end});
+    told_->end += operation.what.steps;
     begin(operation);
+    if (!operation.heard()) continue;
+    ++heard;
+    if (first == nullptr) first = operation.what.sink.get();
   }
-  tellAppended(taken_);
+  tellAppended(first, heard);
   taken_.clear();
 }
 
@@ -146,7 +155,7 @@ void StepEvents::begin(Operation& operation) const {
   event.type = ncclProfileProxyOp;
   event.parentObj = what.parent;
   event.rank = what.rank;
-  event.proxyOp.pid = ::getpid();
+  event.proxyOp.pid = ownProcess();
   event.proxyOp.channelId = static_cast<std::uint8_t>(what.channel);
   event.proxyOp.peer = what.peer;
   event.proxyOp.nSteps = static_cast<int>(what.steps);

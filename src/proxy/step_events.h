@@ -52,7 +52,7 @@ class StepEvents {
   ~StepEvents();
 
   /// The next operation's, before its kernel is launched.
-  void expect(const ExpectedSteps& operation);
+  void expect(ExpectedSteps operation);
   /// Steps come that nobody has counted: nothing more is told.
   void forget();
 

@@ -104,15 +104,15 @@ void ExpectedPlan::add(const ncclComm& comm, int channel, const StepCount& count
   const proxy::ProgressTask* const task = end == nullptr ? nullptr : const_cast<transport::Endpoint*>(end)->task();
   auto events = task == nullptr ? nullptr : task->stepEvents(static_cast<std::size_t>(count.protocol));
   if (events == nullptr) return;
-  const proxy::ExpectedSteps steps{.sink = comm.parts.events,
-                                   .mask = mask,
-                                   .rank = comm.identity.rank,
-                                   .peer = count.peer,
-                                   .channel = channel,
-                                   .sends = count.direction == device::Direction::Send,
-                                   .steps = count.steps,
-                                   .chunkBytes = count.stepBytes};
-  entries_.push_back({std::move(events), steps, operation});
+  proxy::ExpectedSteps steps{.sink = comm.parts.events,
+                             .mask = mask,
+                             .rank = comm.identity.rank,
+                             .peer = count.peer,
+                             .channel = channel,
+                             .sends = count.direction == device::Direction::Send,
+                             .steps = count.steps,
+                             .chunkBytes = count.stepBytes};
+  entries_.push_back({std::move(events), std::move(steps), operation});
 }
 
 /// What algorithms of a network that reduces move inside a node nobody counts, and it hardly ever goes over a network.
@@ -138,7 +138,7 @@ void ExpectedPlan::expect(std::span<void* const> handles) const {
   for (const Entry& entry : entries_) {
     proxy::ExpectedSteps steps = entry.steps;
     if (entry.operation != OperationFinder::kNobody) steps.parent = handles[entry.operation];
-    entry.events->expect(steps);
+    entry.events->expect(std::move(steps));
   }
 }
 
