@@ -13,9 +13,10 @@ namespace tutti::comm {
 namespace {
 
 /// Between two looks: short while something happens, then longer and longer. Kernels say themselves when they worked,
-/// so looking often gains little, and takes time from what the processors are there for.
-constexpr std::chrono::microseconds kSoon{2000};
-constexpr std::chrono::microseconds kLate{8000};
+/// so looking often gains little, and takes time from what the processors are there for: at 2 ms four ranks on two
+/// processors lost 10 % of an operation over TCP (docs/measurements/profiling.md).
+constexpr std::chrono::microseconds kSoon{8000};
+constexpr std::chrono::microseconds kLate{16000};
 /// Looks without anything under way before it sleeps for good: to be woken costs who launches more than they do.
 constexpr int kIdleLooks = 8;
 
