@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Hundreds of ranks in one process, and dozens of processes on few processors, meet and compute in bounded time.
 
-Bounds are seconds of processor time, which other programs on the machine lengthen little, and three times what is needed
-on a busy machine, or more: they are for work that grows faster than the number of pairs of ranks.
+Bounds are seconds of processor time, and three times what is needed on the slowest machine seen, whose system calls take
+three times as long as elsewhere: they are for work that grows faster than the number of pairs of ranks.
 """
 import resource
 import sys
@@ -38,15 +38,15 @@ def succeeds(devices, size, ranks, bound):
 
 def hundreds_of_ranks_in_a_process_meet():
     ranks = possible_ranks(HUNDREDS)
-    succeeds(ranks, "8", ["-g", str(ranks)], 10)
+    succeeds(ranks, "8", ["-g", str(ranks)], 36)
 
 
 def dozens_of_processes_meet():
-    succeeds(64, "8", ["-p", "64"], 5)
+    succeeds(64, "8", ["-p", "64"], 15)
 
 
 def dozens_of_processes_connect_all_with_all():
-    succeeds(64, "1M", ["-p", "64"], 10)
+    succeeds(64, "1M", ["-p", "64"], 36)
 
 
 if __name__ == "__main__":
