@@ -28,7 +28,7 @@ MUTATIONS = [
     (re.compile(r"\b(?:\w+\.)+loadAcquireSys" + ARGUMENTS), lambda text: text.replace("Acquire", "Relaxed")),
     (re.compile(CALL + "storeLine16" + ARGUMENTS + ";"), lambda text: text.replace("storeLine16", "storeLine16Torn")),
     (re.compile(CALL + r"fence(?:Block|Gpu|Sys)\(\);"), lambda text: ";"),
-    (re.compile(r"\bsimt::finishStreaming\(\);"), lambda text: ";"),
+    (re.compile(r"\bsimt::(?:finishStreaming|orderReads)\(\);"), lambda text: ";"),
     (re.compile(CALL + r"sync(?:Group|Block|Warp)?" + ARGUMENTS + ";"), lambda text: ";"),
     (re.compile(CALL + r"(?:post|release|awaitReaders)\w*" + ARGUMENTS + ";"), lambda text: ";"),
     (re.compile(r"\boffered_(?= &&)"), lambda text: "false"),
@@ -47,6 +47,7 @@ MAY_SURVIVE = {
     "sendrecv.h: crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent;": (1, CONSUMED),
     "fifo_view.h: t.storeReleaseSys(conn.pull.addresses->ofAll(), std::uint64_t{1});":
         (1, "said after an abort alone, of which there is none in these runs; unit_device aborts a sender"),
+    "fifo_view.h: simt::orderReads();": (1, "matters after an abort alone, as what it comes before"),
     "kernels.h: t.syncBlock();": (1, "keeps the halves of a block together to its end, which orders everything anyway"),
     "peer_fifos.h: sync();":
         (1, "the one that ends finish(): what the next work writes before its first barrier is what is there already"),

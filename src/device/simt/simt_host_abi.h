@@ -49,8 +49,8 @@ struct HostOps {
 /// How far a fence or a release reaches.
 enum class FenceScope : std::uint32_t { Block, Gpu, Sys };
 
-/// Memory whose stores become visible late and out of order, and whose loads may return what was there a while
-/// ago: device code reaches what others see through these. Called on the running fiber.
+/// Memory whose stores become visible late and out of order, and whose loads may return what was there a while ago:
+/// device code reaches what others see through these. Called on the running fiber.
 struct HostMemory {
   /// Bytes as the calling thread sees them: its own stores and those that a barrier passed to it, then memory. 4 or 8
   /// aligned bytes are one access with acquire order.
@@ -64,14 +64,17 @@ struct HostMemory {
   /// 16 aligned bytes; those at the end of a 128-byte line do not become visible before the earlier ones of the line.
   void (*storeLinePart)(void* to, const void* from);
   void (*fence)(FenceScope scope);
-  /// fence(Sys), then a store of 4 or 8 bytes that is visible at once.
+  /// release(Sys), then a store of 4 or 8 bytes that is visible at once.
   void (*storeRelease)(void* to, const void* from, std::size_t bytes);
   /// load(), but memory as it was some time between now and the thread's last fence or acquire(), or what a barrier has
-  /// passed to it of such: a GPU may load data before the flag in front of it. No older than what
-  /// the block has loaded of these bytes before.
+  /// passed to it of such: a GPU may load data before the flag in front of it. No older than what the block has loaded
+  /// of these bytes before.
   void (*loadEarly)(void* to, const void* from, std::size_t bytes);
-  /// After a load of acquire order: later loads return nothing that was older then.
-  void (*acquire)();
+  /// The half of a fence that looks back: later loads return nothing that was older then. Block: of what threads of the
+  /// block have stored, or acquired from elsewhere.
+  void (*acquire)(FenceScope scope);
+  /// The half of a fence that looks forward: what the thread knows becomes visible before its later stores.
+  void (*release)(FenceScope scope);
 };
 
 /// How a launch is cut into blocks and threads. The threads of a block and the blocks of a grid are numbered with x

@@ -155,11 +155,6 @@ inline void streamLinesBase(std::byte* to, const std::byte* from, std::size_t li
   }
 }
 
-/// What this thread has read was read before whatever it reads from now on.
-inline void orderReads() {
-  std::atomic_thread_fence(std::memory_order_acquire);
-}
-
 /// memcpy whose destination does not enter the cache. Followed by finishStreaming() before anybody else looks.
 inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kLine;
@@ -187,6 +182,13 @@ inline void streamCopy(std::byte* to, const std::byte* from, std::size_t bytes) 
 }
 inline void finishStreaming() {}
 #endif
+
+/// What this thread has read was read before whatever it reads from now on.
+inline void orderReads() {
+  if (const HostMemory* memory = delaying(); memory != nullptr) [[unlikely]]
+    return memory->acquire(FenceScope::Sys);
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
 
 /// Copies `bytes` between ranges that do not overlap; this fiber's contiguous share of it.
 inline void copyBytes(Group group, void* to, const void* from, std::size_t bytes, bool streaming) {

@@ -77,7 +77,7 @@ inline T loadUnit(const T* p, std::memory_order order) {
       return value;
     }
     memory->load(&value, p, sizeof(T));
-    memory->acquire();
+    memory->acquire(FenceScope::Sys);
     return value;
   }
   return raw::load(p, order);

@@ -21,7 +21,7 @@ class WeakMemory;
 /// One per device, started on first use, never joined: it parks itself when the process ends.
 class Engine {
  public:
-  /// `random` orders what runs next, `weak` delays stores; null: neither.
+  /// `random` orders what runs next, `weak` is for weak memory; null: neither.
   Engine(int deviceIndex, int blockSlots, std::unique_ptr<Random> random, std::unique_ptr<Random> weak);
   ~Engine();
   void start();
@@ -48,7 +48,7 @@ class Engine {
   StackPool& stacks() { return stacks_; }
   BlockPool& blocks() { return blocks_; }
   Random* random() { return random_.get(); }
-  /// The memory of a new block; null: stores are not delayed.
+  /// The memory of a new block; null: it is not weak.
   std::unique_ptr<WeakMemory> weakMemory(std::uint32_t threads);
   bool takeSlot() { return freeSlots_ > 0 && freeSlots_-- > 0; }
   void releaseSlots(int count) { freeSlots_ += count; }

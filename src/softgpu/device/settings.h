@@ -22,7 +22,7 @@ struct Settings {
   std::string topology;                     ///< SOFTGPU_TOPO: a topology XML file, empty for none
   int host = 0;                             ///< SOFTGPU_HOST: which of the file's hosts this process is on
   std::optional<std::uint64_t> randomSeed;  ///< SOFTGPU_SCHEDULE=random:SEED
-  std::optional<std::uint64_t> weakSeed;    ///< SOFTGPU_WEAK_MEMORY=SEED: stores become visible late
+  std::optional<std::uint64_t> weakSeed;    ///< SOFTGPU_WEAK_MEMORY=SEED: stores late, loads early
   std::map<std::string, int> failures;      ///< SOFTGPU_FAIL=cuMemAlloc:3,…: the nth call of a name fails
   int blockSlots = 4096;                    ///< SOFTGPU_BLOCK_SLOTS: blocks resident on a device at once
   std::uint64_t memoryBytes = 0;  ///< SOFTGPU_MEMORY per device; default: 64 GiB, at most the machine's memory

@@ -14,6 +14,14 @@ void writeWord(std::uintptr_t to, const unsigned char* from) {
 }
 
 template <class T>
+void exchangeWord(std::uintptr_t to, const unsigned char* from, unsigned char* held) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  value = std::atomic_ref<T>(*reinterpret_cast<T*>(to)).exchange(value, std::memory_order_acq_rel);
+  std::memcpy(held, &value, sizeof(T));
+}
+
+template <class T>
 void readWord(unsigned char* to, std::uintptr_t from) {
   const T value = std::atomic_ref<T>(*reinterpret_cast<T*>(from)).load(std::memory_order_acquire);
   std::memcpy(to, &value, sizeof(T));
@@ -40,6 +48,13 @@ void writeMemory(std::uintptr_t to, const unsigned char* from, std::size_t bytes
   } else {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }
+}
+
+void exchangeMemory(std::uintptr_t to, const unsigned char* from, unsigned char* held, std::size_t bytes) {
+  if (bytes == 8 && to % 8 == 0) return exchangeWord<std::uint64_t>(to, from, held);
+  if (bytes == 4 && to % 4 == 0) return exchangeWord<std::uint32_t>(to, from, held);
+  readMemory(held, to, bytes);
+  writeMemory(to, from, bytes);
 }
 
 void readMemory(unsigned char* to, std::uintptr_t from, std::size_t bytes) {

@@ -43,7 +43,8 @@ const simt::HostMemory* WeakMemory::operations() {
                                                    .fence = fence,
                                                    .storeRelease = storeRelease,
                                                    .loadEarly = loadEarly,
-                                                   .acquire = acquire},
+                                                   .acquire = acquire,
+                                                   .release = release},
                                         .settle = settle};
   return &kOperations.common;
 }
@@ -62,10 +63,19 @@ void WeakMemory::loadEarly(void* to, const void* from, std::size_t bytes) {
   running.memory->readEarly(static_cast<unsigned char*>(to), reinterpret_cast<std::uintptr_t>(from), bytes);
 }
 
-/// Whatever was stored before what the running thread has seen is visible: nothing becomes so before it was released.
-void WeakMemory::acquire() {
+/// Whatever was released before what the running thread has seen is visible by now, to the scope of the release. Who
+/// acquires from a thread of the block gets what that one has acquired, perhaps from elsewhere; which one it was nobody
+/// knows.
+void WeakMemory::acquire(simt::FenceScope scope) {
   WeakMemory& memory = *running.memory;
-  memory.threads_[running.thread].acquired = memory.history_.now();
+  ThreadState& thread = memory.threads_[running.thread];
+  thread.acquiredInBlock = memory.history_.now();
+  if (scope != simt::FenceScope::Block) memory.newestAcquired_ = thread.acquiredInBlock;
+  thread.acquired = std::max(thread.acquired, memory.newestAcquired_);
+}
+
+void WeakMemory::release(simt::FenceScope scope) {
+  running.memory->reach(scope);
 }
 
 void WeakMemory::store(void* to, const void* from, std::size_t bytes) {
@@ -103,7 +113,7 @@ void WeakMemory::storeLinePart(void* to, const void* from) {
 void WeakMemory::fence(simt::FenceScope scope) {
   if (scope != simt::FenceScope::Block) finishStreaming();
   running.memory->reach(scope);
-  acquire();
+  acquire(scope);
 }
 
 void WeakMemory::storeRelease(void* to, const void* from, std::size_t bytes) {
@@ -130,9 +140,11 @@ bool WeakMemory::ownStack(const void* address) const {
   return byte >= running.stack && byte < running.stack + running.stackBytes;
 }
 
-bool WeakMemory::knows(const Storer& storer) const {
+bool WeakMemory::mustSee(const Storer& storer, std::uint64_t visibleAt, std::uint64_t time) const {
   if (storer.block != block_) return false;
-  return storer.thread == running.thread || (*threads_[running.thread].known)[storer.thread] >= storer.clock;
+  const ThreadState& thread = threads_[running.thread];
+  if (storer.thread == running.thread || (*thread.known)[storer.thread] >= storer.clock) return true;
+  return std::min(storer.shown, visibleAt) <= std::max(time, thread.acquiredInBlock);
 }
 
 Storer WeakMemory::runningThread() const {
@@ -168,7 +180,6 @@ void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_
   store.next = kNone;
   store.offset = static_cast<std::uint8_t>(to - address);
   store.bytes = static_cast<std::uint8_t>(bytes);
-  store.blockWide = false;
   store.streamed = kind == Kind::Streamed;
   store.endsLine = kind == Kind::EndsLine;
   std::memcpy(store.data, from, bytes);
@@ -224,10 +235,11 @@ void WeakMemory::drainBefore(std::uintptr_t address, std::uint64_t sequence) {
 
 /// What the running thread knows of a line, and what is older: stores to one place stay in order.
 void WeakMemory::drainKnown(std::size_t at) {
+  const std::uint64_t now = history_.now();
   std::uint64_t newest = 0;
   bool any = false;
   for (std::uint32_t i = lines_[at].first; i != kNone; i = stores_[i].next) {
-    if (!sees(stores_[i]) || stores_[i].streamed) continue;
+    if (!sees(stores_[i], now) || stores_[i].streamed) continue;
     newest = stores_[i].sequence;
     any = true;
   }
@@ -240,9 +252,12 @@ void WeakMemory::drainSome(std::size_t most) {
 
 void WeakMemory::reach(simt::FenceScope scope) {
   if (scope == simt::FenceScope::Block) {
+    if (lines_.empty()) return;
+    const std::uint64_t now = history_.tick();  // who has not acquired it need not see it
     for (const Line& line : lines_) {
       for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
-        if (sees(stores_[i])) stores_[i].blockWide = true;
+        Store& store = stores_[i];
+        if (sees(store, now) && !store.streamed) store.storer.shown = std::min(store.storer.shown, now);
       }
     }
     return;

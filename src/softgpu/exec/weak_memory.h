@@ -48,9 +48,8 @@ class WeakMemory final : private StoreHistory::Known {
     std::uint32_t next;  ///< later store to the same line
     std::uint8_t offset;
     std::uint8_t bytes;
-    bool blockWide;  ///< a fence showed it to the whole block
-    bool streamed;   ///< no release covers it yet
-    bool endsLine;   ///< must not overtake earlier stores to the same 128 bytes
+    bool streamed;  ///< no release covers it yet
+    bool endsLine;  ///< must not overtake earlier stores to the same 128 bytes
     unsigned char data[kLineBytes];
   };
   /// Stores to 16 aligned bytes, oldest first: they stay in order.
@@ -65,7 +64,8 @@ class WeakMemory final : private StoreHistory::Known {
   struct ThreadState {
     std::uint32_t clock = 1;
     Knowledge known;
-    std::uint64_t acquired = 0;  ///< its loads return nothing that was replaced before (StoreHistory::now)
+    std::uint64_t acquired = 0;         ///< its loads return nothing that was replaced before (StoreHistory::now)
+    std::uint64_t acquiredInBlock = 0;  ///< the same of what threads of the block have stored
   };
 
   /// Whose accesses the operations are.
@@ -79,7 +79,8 @@ class WeakMemory final : private StoreHistory::Known {
 
   static void load(void* to, const void* from, std::size_t bytes);
   static void loadEarly(void* to, const void* from, std::size_t bytes);
-  static void acquire();
+  static void acquire(simt::FenceScope scope);
+  static void release(simt::FenceScope scope);
   static void store(void* to, const void* from, std::size_t bytes);
   static void copy(void* to, const void* from, std::size_t bytes, bool streaming);
   static void finishStreaming();
@@ -89,8 +90,8 @@ class WeakMemory final : private StoreHistory::Known {
   static void settle(const void* address, std::size_t bytes);
 
   bool ownStack(const void* address) const;
-  bool knows(const Storer& storer) const override;
-  bool sees(const Store& waiting) const { return waiting.blockWide || knows(waiting.storer); }
+  bool mustSee(const Storer& storer, std::uint64_t visibleAt, std::uint64_t time) const override;
+  bool sees(const Store& waiting, std::uint64_t time) const { return mustSee(waiting.storer, Storer::kNever, time); }
   Storer runningThread() const;
   static constexpr std::uint64_t kNow = ~std::uint64_t{0};
   /// The time at which a load that may be early of the running thread takes its value, or kNow.
@@ -100,7 +101,7 @@ class WeakMemory final : private StoreHistory::Known {
   void readNow(unsigned char* to, std::uintptr_t from, std::size_t bytes);
   void readEarly(unsigned char* to, std::uintptr_t from, std::size_t bytes);
   /// What the running thread knows of stores that are not visible yet, over what is.
-  void addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes) const;
+  void addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes, std::uint64_t time) const;
   enum class Kind { Plain, Streamed, EndsLine };
   void write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
@@ -125,12 +126,13 @@ class WeakMemory final : private StoreHistory::Known {
   std::vector<Line> lines_;
   std::unordered_map<std::uintptr_t, std::size_t> lineAt_;
   std::uint64_t sequence_ = 0;
-  unsigned driftEvery_;          ///< on average, passes between two drains
-  unsigned storeDriftEvery_;     ///< on average, stores between two drains
-  std::uint64_t loadsReach_;     ///< so many stores of the process, at most, does a load look back; 0: none does
-  unsigned earlyEvery_;          ///< on average, loads of which one comes early
-  std::uint64_t lastStore_ = 0;  ///< of the block that became visible, by the time of StoreHistory; 0: none
-  std::uint64_t seenLeast_ = 0;  ///< what all lines of seenAt_ have that it has forgotten
+  unsigned driftEvery_;               ///< on average, passes between two drains
+  unsigned storeDriftEvery_;          ///< on average, stores between two drains
+  std::uint64_t loadsReach_;          ///< so many stores of the process, at most, does a load look back; 0: none does
+  unsigned earlyEvery_;               ///< on average, loads of which one comes early
+  std::uint64_t lastStore_ = 0;       ///< of the block that became visible, by the time of StoreHistory; 0: none
+  std::uint64_t newestAcquired_ = 0;  ///< of any thread of the block
+  std::uint64_t seenLeast_ = 0;       ///< what all lines of seenAt_ have that it has forgotten
   std::unordered_map<std::uintptr_t, std::uint64_t> seenAt_;  ///< by line: when a load of the block took its value
 };
 

@@ -39,8 +39,9 @@ std::uint64_t WeakMemory::timeOfLoad(std::uintptr_t from, std::size_t bytes) {
 
 void WeakMemory::readNow(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
   readMemory(to, from, bytes);
-  sawAt(history_.now(), from, bytes);
-  addWaiting(to, from, bytes);
+  const std::uint64_t now = history_.now();
+  sawAt(now, from, bytes);
+  addWaiting(to, from, bytes, now);
 }
 
 void WeakMemory::readEarly(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
@@ -48,17 +49,17 @@ void WeakMemory::readEarly(unsigned char* to, std::uintptr_t from, std::size_t b
   if (time == kNow) return readNow(to, from, bytes);
   history_.load(to, from, bytes, time, *this);
   sawAt(time, from, bytes);
-  addWaiting(to, from, bytes);
+  addWaiting(to, from, bytes, time);
 }
 
-void WeakMemory::addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes) const {
+void WeakMemory::addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes, std::uint64_t time) const {
   if (lines_.empty()) return;
   for (std::uintptr_t line = from / kLineBytes * kLineBytes; line < from + bytes; line += kLineBytes) {
     const auto found = lineAt_.find(line);
     if (found == lineAt_.end()) continue;
     for (std::uint32_t i = lines_[found->second].first; i != kNone; i = stores_[i].next) {
       const Store& store = stores_[i];
-      if (!sees(store)) continue;
+      if (!sees(store, time)) continue;
       const std::uintptr_t begin = std::max(line + store.offset, from);
       const std::uintptr_t end = std::min(line + store.offset + store.bytes, from + bytes);
       if (begin < end) std::memcpy(to + (begin - from), store.data + (begin - line - store.offset), end - begin);
@@ -92,9 +93,15 @@ void WeakMemory::synchronise(const std::vector<std::uint32_t>& threads) {
 }
 
 void WeakMemory::passAcquired(const std::vector<std::uint32_t>& threads) {
-  std::uint64_t acquired = 0;
-  for (const std::uint32_t thread : threads) acquired = std::max(acquired, threads_[thread].acquired);
-  for (const std::uint32_t thread : threads) threads_[thread].acquired = acquired;
+  std::uint64_t acquired = 0, acquiredInBlock = 0;
+  for (const std::uint32_t thread : threads) {
+    acquired = std::max(acquired, threads_[thread].acquired);
+    acquiredInBlock = std::max(acquiredInBlock, threads_[thread].acquiredInBlock);
+  }
+  for (const std::uint32_t thread : threads) {
+    threads_[thread].acquired = acquired;
+    threads_[thread].acquiredInBlock = acquiredInBlock;
+  }
 }
 
 }  // namespace tutti::softgpu

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMine = 7, kOther = 8;
 class KnowsBlock final : public StoreHistory::Known {
  public:
   explicit KnowsBlock(std::uint64_t block) : block_(block) {}
-  bool knows(const Storer& storer) const override { return storer.block == block_; }
+  bool mustSee(const Storer& storer, std::uint64_t, std::uint64_t) const override { return storer.block == block_; }
 
  private:
   const std::uint64_t block_;
@@ -86,6 +86,16 @@ TEST_F(Histories, ForgetTheOldestStores) {
   EXPECT_EQ(load<std::uint32_t>(0, 0), 1u) << "the first is forgotten";
   store<std::uint32_t>(16, 9);
   EXPECT_EQ(load<std::uint32_t>(0, 0), 2u);
+}
+
+TEST_F(Histories, CountOtherEvents) {
+  store<std::uint32_t>(0, 1);
+  EXPECT_EQ(history_.tick(), 2u);
+  store<std::uint32_t>(0, 2);
+  EXPECT_EQ(history_.now(), 3u);
+  EXPECT_EQ(load<std::uint32_t>(0, 2), 1u);
+  for (std::uint64_t i = 3; i < StoreHistory::kMost + 2; ++i) history_.tick();
+  EXPECT_EQ(load<std::uint32_t>(0, 0), 1u) << "the first is forgotten";
 }
 
 TEST_F(Histories, NumberBlocks) {

@@ -290,6 +290,62 @@ TEST(WeakMemory, BarriersPassOnWhatOneThreadHasAcquired) {
   EXPECT_GT(missed(ReadVoted_hostKernel, 32), 0);
 }
 
+/// A fence of the reader's own block orders nothing of others.
+void readBlockFencedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  t.fenceBlock();
+  t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+}
+KERNEL(ReadBlockFenced, readBlockFencedBody)
+
+/// Thread 3 has it from elsewhere and passes it on inside the block.
+void readHandedOnBody(simt::Thread t, OrderShared& shared, const OrderParams& p) {
+  if (t.index() == 0) t.storeRelaxedSys(&shared.word[0], 0u);
+  t.syncBlock();
+  if (t.index() == 3) {
+    while (t.loadAcquireSys(p.flag) == 0) t.pause();
+    t.fenceBlock();
+    t.storeVolatile(&shared.word[0], 1u);
+  }
+  if (t.index() == 40) {
+    while (t.loadVolatile(&shared.word[0]) == 0) t.pause();
+    t.fenceBlock();
+    t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
+  }
+}
+KERNEL(ReadHandedOn, readHandedOnBody)
+
+TEST(WeakMemory, FencesOfTheBlockAcquireFromTheBlock) {
+  EXPECT_GT(missed(ReadBlockFenced_hostKernel, 1), 0);
+  EXPECT_EQ(missed(ReadHandedOn_hostKernel, 64), 0);
+}
+
+/// What one thread shows to its block stays seen when it becomes visible to all, between two loads of the other.
+void shownBody(simt::Thread t, OrderShared& shared, const OrderParams& p) {
+  if (t.index() == 0) t.storeRelaxedSys(&shared.word[0], 0u);
+  t.syncBlock();
+  if (t.index() == 3) {
+    simt::storeData(p.data, 0, std::uint64_t{1});
+    t.fenceBlock();
+    t.storeVolatile(&shared.word[0], 1u);
+  }
+  if (t.index() != 40) return;
+  while (t.loadVolatile(&shared.word[0]) == 0) t.pause();
+  t.fenceBlock();
+  bool right = true;
+  for (std::size_t i = 0; i < 30; ++i) {
+    right = right && simt::loadData<std::uint64_t>(p.data, 0) == 1;
+    t.storeRelaxedSys(p.data + 8 + i, std::uint64_t{i});
+    t.pause();
+  }
+  t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(Shown, shownBody)
+
+TEST(WeakMemory, WhatABlockHasSeenStaysSeen) {
+  EXPECT_EQ(stale<1>({{{&Shown_hostKernel, 64}}}), 0);
+}
+
 void countBody(simt::Thread t, OrderShared&, const OrderParams& p) {
   for (std::uint64_t i = 1; i <= 40; ++i) {
     t.storeRelaxedSys(p.data + i % 2, i);

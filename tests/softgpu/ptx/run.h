@@ -93,7 +93,7 @@ class Program {
   std::string trapOf(const std::string& name, const Shape& shape, const Words& inputs);
   /// Runs a kernel of any parameters with a fiber for each thread; what it writes is wherever they say.
   void runWith(const std::string& name, const Shape& shape, const void* params, std::size_t bytes);
-  /// Of a program in weak memory: which stores are late from now on.
+  /// Of a program in weak memory: which stores are late, and loads early, from now on.
   void reseed(std::uint64_t seed) { weakSeed_ = seed; }
   /// The variables as the last run() left them.
   char* variables() { return place_; }

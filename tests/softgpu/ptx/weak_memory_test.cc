@@ -115,6 +115,20 @@ TEST(PtxWeakMemory, ThatAllLoadsAreStrongDoesNotOrderThem) {
   }
 }
 
+TEST(PtxWeakMemory, ReleasesDoNotAcquire) {
+  for (const char* release : {"red.release.gpu.global.add.u32 [%flag+64], 1;",
+                              "st.release.sys.global.u32 [%flag+64], 1;", "st.release.gpu.global.u32 [%flag+64], 1;"}) {
+    EXPECT_EQ(valuesOf(released(std::string("ld.relaxed.sys.global.u32 %seen, [%flag];\n") + release)), kEither)
+        << release;
+  }
+}
+
+TEST(PtxWeakMemory, AThreadDoesNotMissItsOwnAtomics) {
+  Message message = released("ld.relaxed.sys.global.u32 %seen, [%flag];");
+  message.reads = "red.relaxed.gpu.global.add.u32 [%data], 4;\nld.global.u32 %value, [%data];";
+  EXPECT_EQ(valuesOf(message), std::set<std::uint64_t>{5});
+}
+
 TEST(PtxWeakMemory, AsynchronousCopiesMayReadEarly) {
   Message message = released("ld.relaxed.sys.global.u32 %seen, [%flag];");
   message.reads =
@@ -237,6 +251,12 @@ TEST(PtxWeakMemory, AsynchronousCopiesMustBeWaitedFor) {
                       .looks = "ld.acquire.cta.shared.u32 %seen, [inBlock+256];",
                       .reads = "ld.shared.u32 %value, [inBlock];"}),
             kAlways);
+  EXPECT_NE(valuesOf({.writes = copy,
+                      .says = "fence.acq_rel.gpu;\nst.release.cta.shared.u32 [inBlock+256], 1;",
+                      .looks = "ld.acquire.cta.shared.u32 %seen, [inBlock+256];",
+                      .reads = "ld.shared.u32 %value, [inBlock];"}),
+            kAlways)
+      << "nobody waits for the copy";
 }
 
 /// What a single thread that runs `body` says as it traps.

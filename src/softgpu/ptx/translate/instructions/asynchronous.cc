@@ -36,7 +36,7 @@ void arrive(Emitter& e, const Instruction& i) {
   Value* given = i.operands.size() > 2 ? e.bits(i.operands[2], 32) : nullptr;
   Value* one = ir.getInt32(1);
   Value* barrier = barrierAt(e, i, 1);
-  if (e.unit().weakMemory && !i.has("relaxed")) delayedFence(e, simt::FenceScope::Block);
+  if (e.unit().weakMemory && !i.has("relaxed")) delayedRelease(e, simt::FenceScope::Block);
   Value* state = e.callSupport("ptx_mbarrier_arrive", ir.getInt64Ty(),
                                {e.frame().self, barrier, bytes || given == nullptr ? one : given,
                                 bytes ? given : ir.getInt32(0), ir.getInt1(i.has("arrive_drop"))});
@@ -50,7 +50,7 @@ void look(Emitter& e, const Instruction& i) {
   Value* done = i.has("parity")
                     ? e.callSupport("ptx_mbarrier_parity_done", ir.getInt1Ty(), {barrier, e.bits(i.operands.at(2), 32)})
                     : e.callSupport("ptx_mbarrier_done", ir.getInt1Ty(), {barrier, e.bits(i.operands.at(2), 64)});
-  if (e.unit().weakMemory && !i.has("relaxed")) delayedAcquire(e);
+  if (e.unit().weakMemory && !i.has("relaxed")) delayedAcquire(e, simt::FenceScope::Block);
   e.write(i.operands[0], done);
 }
 
@@ -125,7 +125,7 @@ void arriveAfterCopies(Emitter& e, const Instruction& i) {
   if (e.unit().weakMemory) finishCopies(e);
   if (!i.has("noinc")) return;
   Value* barrier = barrierAt(e, i, 0);
-  if (e.unit().weakMemory) delayedFence(e, simt::FenceScope::Block);
+  if (e.unit().weakMemory) delayedRelease(e, simt::FenceScope::Block);
   e.callSupport("ptx_mbarrier_arrive", ir.getInt64Ty(),
                 {e.frame().self, barrier, ir.getInt32(1), ir.getInt32(0), ir.getInt1(false)});
 }

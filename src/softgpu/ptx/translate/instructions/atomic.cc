@@ -117,29 +117,33 @@ Value* placeOf(Emitter& e, const Instruction& i, const Operand& operand) {
   const unsigned bytes = i.type().bits / 8U;
   checkPlace(e, address, bytes, space);
   const Strength strength = strengthOf(i);
-  if (strength == Strength::Release || strength == Strength::AcquireRelease) delayedFence(e, scopeOf(i));
+  if (strength == Strength::Release || strength == Strength::AcquireRelease) delayedRelease(e, scopeOf(i));
   settle(e, address, bytes);
   return address;
 }
 
-/// What the thread loads after an operation of acquire order is loaded after it.
-void acquireAfter(Emitter& e, const Instruction& i) {
+/// The operation has been made. No later load of the thread is older, and after one of acquire order none of others.
+void finish(Emitter& e, const Instruction& i, Value* place) {
+  if (!isDelayed(e, spaceOf(i))) return;
+  settle(e, place, i.type().bits / 8U);
   const Strength strength = strengthOf(i);
-  const bool acquires = strength == Strength::Acquire || strength == Strength::AcquireRelease;
-  if (acquires && isDelayed(e, spaceOf(i))) delayedAcquire(e);
+  if (strength == Strength::Acquire || strength == Strength::AcquireRelease) delayedAcquire(e, scopeOf(i));
 }
 
 void atomic(Emitter& e, const Instruction& i) {
   checkForm(e, i);
   const Type type = i.type();
-  Value* old = change(e, i, placeOf(e, i, i.operands.at(1)), type, 2);
-  acquireAfter(e, i);
+  Value* place = placeOf(e, i, i.operands.at(1));
+  Value* old = change(e, i, place, type, 2);
+  finish(e, i, place);
   e.write(i.operands[0], old, type.isSigned());
 }
 
 void reduce(Emitter& e, const Instruction& i) {
   checkForm(e, i);
-  change(e, i, placeOf(e, i, i.operands.at(0)), i.type(), 1);
+  Value* place = placeOf(e, i, i.operands.at(0));
+  change(e, i, place, i.type(), 1);
+  finish(e, i, place);
 }
 
 }  // namespace

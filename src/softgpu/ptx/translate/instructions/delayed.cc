@@ -55,14 +55,18 @@ Value* delayedLoad(Emitter& e, Value* address, unsigned bytes, When when) {
   return ir.CreateAlignedLoad(ir.getIntNTy(bytes * 8), e.scratch(), llvm::Align(kPieceBytes));
 }
 
-Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes) {
+Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes, simt::FenceScope scope) {
   Value* value = delayedLoad(e, address, bytes, When::Now);
-  delayedAcquire(e);
+  delayedAcquire(e, scope);
   return value;
 }
 
-void delayedAcquire(Emitter& e) {
-  e.callMemory(memberOf(offsetof(simt::HostMemory, acquire)), {});
+void delayedAcquire(Emitter& e, simt::FenceScope scope) {
+  e.callMemory(memberOf(offsetof(simt::HostMemory, acquire)), {e.ir().getInt32(static_cast<std::uint32_t>(scope))});
+}
+
+void delayedRelease(Emitter& e, simt::FenceScope scope) {
+  e.callMemory(memberOf(offsetof(simt::HostMemory, release)), {e.ir().getInt32(static_cast<std::uint32_t>(scope))});
 }
 
 void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay) {
@@ -80,14 +84,14 @@ void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay) {
   }
 }
 
-void delayedRelease(Emitter& e, Value* address, Value* bits, simt::FenceScope scope) {
+void delayedReleasingStore(Emitter& e, Value* address, Value* bits, simt::FenceScope scope) {
   const unsigned bytes = bits->getType()->getIntegerBitWidth() / 8;
   if (scope == simt::FenceScope::Sys && (bytes == 4 || bytes == 8)) {
     e.callMemory(memberOf(offsetof(simt::HostMemory, storeRelease)),
                  {address, keptInFrame(e, bits), e.ir().getInt64(bytes)});
     return;
   }
-  delayedFence(e, scope);
+  delayedRelease(e, scope);
   delayedStore(e, address, bits, Delay::Any);
 }
 
@@ -108,7 +112,7 @@ void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* ther
 
 void delayedCopyOf(Emitter& e, Value* to, Value* from, Value* bytes, CopyEnd end) {
   e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, from, bytes, e.ir().getInt1(end == CopyEnd::Awaited)});
-  if (end == CopyEnd::Told) delayedFence(e, simt::FenceScope::Block);
+  if (end == CopyEnd::Told) delayedRelease(e, simt::FenceScope::Block);
 }
 
 void finishCopies(Emitter& e) {

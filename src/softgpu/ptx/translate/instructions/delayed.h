@@ -15,16 +15,19 @@ void checkPlace(Emitter& e, Value* address, unsigned bytes, Space space);
 enum class When : std::uint8_t { Now, Early };
 Value* delayedLoad(Emitter& e, Value* address, unsigned bytes, When when);
 /// A load of acquire order.
-Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes);
+Value* delayedAcquiringLoad(Emitter& e, Value* address, unsigned bytes, simt::FenceScope scope);
 /// After an atomic operation of acquire order: what comes later is loaded later.
-void delayedAcquire(Emitter& e);
+void delayedAcquire(Emitter& e, simt::FenceScope scope);
+/// Before an operation of release order on memory itself.
+void delayedRelease(Emitter& e, simt::FenceScope scope);
 /// How a store becomes visible: by itself, or not before what was stored earlier to the same 128 bytes.
 enum class Delay : std::uint8_t { Any, EndsLine };
 void delayedStore(Emitter& e, Value* address, Value* bits, Delay delay);
-/// A store of release order: a fence, then the store.
-void delayedRelease(Emitter& e, Value* address, Value* bits, simt::FenceScope scope);
+/// A store of release order.
+void delayedReleasingStore(Emitter& e, Value* address, Value* bits, simt::FenceScope scope);
+/// A fence that covers asynchronous copies as well, which those of PTX do not.
 void delayedFence(Emitter& e, simt::FenceScope scope);
-/// Before an atomic operation on memory itself.
+/// Before an atomic operation on memory itself, and after it.
 void settle(Emitter& e, Value* address, unsigned bytes);
 /// A copy of `bytes` bytes, zeros behind the first `there`, that no fence covers before finishCopies().
 void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* there);

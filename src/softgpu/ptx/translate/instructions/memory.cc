@@ -98,7 +98,7 @@ void delayedLineStore(Emitter& e, Value* address, Value* bits, Value* whole) {
 Value* delayedStrongLoad(Emitter& e, const Access& access, Value* whole) {
   auto& ir = e.ir();
   const unsigned bytes = access.bits() / 8;
-  if (access.strength == Strength::Acquire) return delayedAcquiringLoad(e, access.address, bytes);
+  if (access.strength == Strength::Acquire) return delayedAcquiringLoad(e, access.address, bytes, scopeOf(e.current()));
   if (whole == nullptr) return delayedLoad(e, access.address, bytes, When::Early);
   llvm::BasicBlock* asOne = e.newBlock("as_one");
   llvm::BasicBlock* apart = e.newBlock("apart");
@@ -135,7 +135,8 @@ void strongStore(Emitter& e, const Access& access, Value* bits) {
   auto& ir = e.ir();
   Value* whole = goTogether(e, false);
   if (isDelayed(e, access.space)) {
-    if (access.strength == Strength::Release) return delayedRelease(e, access.address, bits, scopeOf(e.current()));
+    if (access.strength == Strength::Release)
+      return delayedReleasingStore(e, access.address, bits, scopeOf(e.current()));
     return delayedLineStore(e, access.address, bits, whole);
   }
   if (access.bits() > 64 && access.strength == Strength::Release) ir.CreateFence(llvm::AtomicOrdering::Release);
@@ -177,7 +178,9 @@ void store(Emitter& e, const Instruction& i) {
 void fence(Emitter& e, const Instruction& i) {
   // Proxies, and what a barrier's initialisation needs, are one memory here.
   if (e.unit().weakMemory) {
-    if (!i.has("proxy")) delayedFence(e, scopeOf(i));
+    if (i.has("proxy")) return;
+    delayedRelease(e, scopeOf(i));
+    delayedAcquire(e, scopeOf(i));
     return;
   }
   const bool weak = i.has("acq_rel") || i.has("acquire") || i.has("release");
