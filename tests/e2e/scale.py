@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Hundreds of ranks in one process, and dozens of processes on few processors, meet and compute in bounded time.
 
-Bounds are seconds of processor time, and three times what is needed on the slowest machine seen, whose system calls take
-three times as long as elsewhere: they are for work that grows faster than the number of pairs of ranks.
+Bounds are seconds of processor time, three times the most that was seen on busy machines: they are for work that grows
+faster than the number of pairs of ranks.
 """
 import resource
 import sys
