@@ -14,7 +14,7 @@ def writes_a_file_that_the_plugin_reads():
         file = pathlib.Path(folder) / "decisions.csv"
         done = subprocess.run(
             [sys.executable, str(support.SOURCE / "tools/tutti-tune"), "--build", str(support.BUILD), "--ranks", "2",
-             "--collectives", "allreduce,allgather", "--sizes", "1K,64K", "--algorithms", "ring", "--rounds", "1",
+             "--collectives", "allreduce,allgather", "--sizes", "1K,64K", "--algorithms", "ring", "--rounds", "2",
              "--iterations", "2", "-o", str(file)], env=support.environment(), capture_output=True, text=True,
             timeout=300, check=False)
         check(done.returncode == 0, done.stdout + done.stderr)
