@@ -69,8 +69,11 @@ struct PtxOptions {
 /// What translated code calls in weak memory.
 struct PtxMemory {
   simt::HostMemory common;
-  /// What the calling thread knows of these bytes becomes visible: an atomic operation on memory itself comes next.
+  /// Before an atomic operation on memory itself: what the calling thread knows of these bytes becomes visible. And
+  /// after it: no later load of the block returns anything older.
   void (*settle)(const void* address, std::size_t bytes);
+  /// HostMemory::copy(), streaming, of what the GPU copies on the side: at the end of the block it is done.
+  void (*copyAside)(void* to, const void* from, std::size_t bytes);
 };
 
 }  // namespace tutti::softgpu

@@ -37,11 +37,11 @@ MUTATIONS = [
 # stamps.
 NOT_PROTOCOLS = re.compile(r"^(simt|number|float|pack|reduce_op|policy|partition|work|kernel_name|stamp)\w*\.h$")
 
-# "file: statement", how often it may survive, and why.
 CONSUMED = "what comes after it are the user's own stores to what peers have read, none of which these runs make"
+# "file: statement", how often it may survive, and why.
 MAY_SURVIVE = {
     "collnet_lane.h: t.loadAcquireSys(counter);":
-        (1, "what it covers comes from the host, whose stores no load overlooks here"),
+        (1, "what it covers is stored by the host, and weak memory remembers what was there before stores of kernels alone"),
     "fifo_view.h: t.loadAcquireSys(conn_->headOf(kProtocol)) == step_;": (1, CONSUMED),
     "peer_fifos.h: crew_.thread.loadAcquireSys(head) == shared_.sendStep[i];": (1, CONSUMED),
     "sendrecv.h: crew.thread.loadAcquireSys(conn.headOf(Protocol::Simple)) == sent;": (1, CONSUMED),

@@ -53,7 +53,7 @@ enum class FenceScope : std::uint32_t { Block, Gpu, Sys };
 /// device code reaches what others see through these. Called on the running fiber.
 struct HostMemory {
   /// Bytes as the calling thread sees them: its own stores and those that a barrier passed to it, then memory. 4 or 8
-  /// aligned bytes are one access with acquire order.
+  /// aligned bytes are one access. It orders nothing by itself: see acquire().
   void (*load)(void* to, const void* from, std::size_t bytes);
   /// Stores in aligned units of at most 16 bytes, each visible whole or not at all, in any order.
   void (*store)(void* to, const void* from, std::size_t bytes);

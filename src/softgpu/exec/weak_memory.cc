@@ -45,7 +45,8 @@ const simt::HostMemory* WeakMemory::operations() {
                                                    .loadEarly = loadEarly,
                                                    .acquire = acquire,
                                                    .release = release},
-                                        .settle = settle};
+                                        .settle = settle,
+                                        .copyAside = copyAside};
   return &kOperations.common;
 }
 
@@ -84,12 +85,19 @@ void WeakMemory::store(void* to, const void* from, std::size_t bytes) {
 }
 
 void WeakMemory::copy(void* to, const void* from, std::size_t bytes, bool streaming) {
+  running.memory->copyAs(streaming ? Kind::Streamed : Kind::Plain, to, from, bytes);
+}
+
+void WeakMemory::copyAside(void* to, const void* from, std::size_t bytes) {
+  running.memory->copyAs(Kind::Aside, to, from, bytes);
+}
+
+void WeakMemory::copyAs(Kind kind, void* to, const void* from, std::size_t bytes) {
   unsigned char piece[512];
   for (std::size_t done = 0; done < bytes; done += sizeof(piece)) {
     const std::size_t n = std::min(sizeof(piece), bytes - done);
-    loadEarly(piece, static_cast<const char*>(from) + done, n);
-    running.memory->write(reinterpret_cast<std::uintptr_t>(to) + done, piece, n,
-                          streaming ? Kind::Streamed : Kind::Plain);
+    readEarly(piece, reinterpret_cast<std::uintptr_t>(from) + done, n);
+    write(reinterpret_cast<std::uintptr_t>(to) + done, piece, n, kind);
   }
 }
 
@@ -135,9 +143,8 @@ void WeakMemory::settle(const void* address, std::size_t bytes) {
 
 // --- loads and stores
 
-bool WeakMemory::ownStack(const void* address) const {
-  const auto* byte = static_cast<const char*>(address);
-  return byte >= running.stack && byte < running.stack + running.stackBytes;
+bool WeakMemory::ownStack(std::uintptr_t address) const {
+  return address - reinterpret_cast<std::uintptr_t>(running.stack) < running.stackBytes;
 }
 
 bool WeakMemory::mustSee(const Storer& storer, std::uint64_t visibleAt, std::uint64_t time) const {
@@ -152,7 +159,7 @@ Storer WeakMemory::runningThread() const {
 }
 
 void WeakMemory::write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind) {
-  if (ownStack(reinterpret_cast<const void*>(to))) {
+  if (ownStack(to)) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return;
   }
@@ -180,7 +187,8 @@ void WeakMemory::append(std::uintptr_t to, const unsigned char* from, std::size_
   store.next = kNone;
   store.offset = static_cast<std::uint8_t>(to - address);
   store.bytes = static_cast<std::uint8_t>(bytes);
-  store.streamed = kind == Kind::Streamed;
+  store.streamed = kind == Kind::Streamed || kind == Kind::Aside;
+  store.finishes = kind == Kind::Aside;
   store.endsLine = kind == Kind::EndsLine;
   std::memcpy(store.data, from, bytes);
   ++pending_;
@@ -286,7 +294,7 @@ void WeakMemory::drift() {
 void WeakMemory::flush() {
   for (const Line& line : lines_) {
     for (std::uint32_t i = line.first; i != kNone; i = stores_[i].next) {
-      if (stores_[i].streamed) stores_[i].bytes = 0;
+      if (stores_[i].streamed && !stores_[i].finishes) stores_[i].bytes = 0;
     }
   }
   while (!lines_.empty()) drainFirst(lines_.size() - 1);

@@ -33,7 +33,8 @@ class WeakMemory final : private StoreHistory::Known {
   void synchronise(const std::vector<std::uint32_t>& threads);
   /// Time passes: some stores may become visible.
   void drift();
-  /// The end of the block: everything becomes visible, but for what was streamed and not finished, which is lost.
+  /// The end of the block: everything becomes visible, but for what copyBytes() streamed and nobody finished, which is
+  /// lost.
   void flush();
   bool empty() const { return lines_.empty(); }
 
@@ -49,6 +50,7 @@ class WeakMemory final : private StoreHistory::Known {
     std::uint8_t offset;
     std::uint8_t bytes;
     bool streamed;  ///< no release covers it yet
+    bool finishes;  ///< if it is streamed: by itself, at the latest with the block
     bool endsLine;  ///< must not overtake earlier stores to the same 128 bytes
     unsigned char data[kLineBytes];
   };
@@ -88,8 +90,9 @@ class WeakMemory final : private StoreHistory::Known {
   static void fence(simt::FenceScope scope);
   static void storeRelease(void* to, const void* from, std::size_t bytes);
   static void settle(const void* address, std::size_t bytes);
+  static void copyAside(void* to, const void* from, std::size_t bytes);
 
-  bool ownStack(const void* address) const;
+  bool ownStack(std::uintptr_t address) const;
   bool mustSee(const Storer& storer, std::uint64_t visibleAt, std::uint64_t time) const override;
   bool sees(const Store& waiting, std::uint64_t time) const { return mustSee(waiting.storer, Storer::kNever, time); }
   Storer runningThread() const;
@@ -102,7 +105,8 @@ class WeakMemory final : private StoreHistory::Known {
   void readEarly(unsigned char* to, std::uintptr_t from, std::size_t bytes);
   /// What the running thread knows of stores that are not visible yet, over what is.
   void addWaiting(unsigned char* to, std::uintptr_t from, std::size_t bytes, std::uint64_t time) const;
-  enum class Kind { Plain, Streamed, EndsLine };
+  enum class Kind { Plain, Streamed, Aside, EndsLine };
+  void copyAs(Kind kind, void* to, const void* from, std::size_t bytes);
   void write(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void append(std::uintptr_t to, const unsigned char* from, std::size_t bytes, Kind kind);
   void reach(simt::FenceScope scope);

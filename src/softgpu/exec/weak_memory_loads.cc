@@ -39,13 +39,14 @@ std::uint64_t WeakMemory::timeOfLoad(std::uintptr_t from, std::size_t bytes) {
 
 void WeakMemory::readNow(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
   readMemory(to, from, bytes);
+  if (ownStack(from)) return;
   const std::uint64_t now = history_.now();
   sawAt(now, from, bytes);
   addWaiting(to, from, bytes, now);
 }
 
 void WeakMemory::readEarly(unsigned char* to, std::uintptr_t from, std::size_t bytes) {
-  const std::uint64_t time = timeOfLoad(from, bytes);
+  const std::uint64_t time = ownStack(from) ? kNow : timeOfLoad(from, bytes);
   if (time == kNow) return readNow(to, from, bytes);
   history_.load(to, from, bytes, time, *this);
   sawAt(time, from, bytes);

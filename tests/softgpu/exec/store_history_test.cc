@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 
 namespace tutti::softgpu {
 namespace {
@@ -96,6 +98,28 @@ TEST_F(Histories, CountOtherEvents) {
   EXPECT_EQ(load<std::uint32_t>(0, 2), 1u);
   for (std::uint64_t i = 3; i < StoreHistory::kMost + 2; ++i) history_.tick();
   EXPECT_EQ(load<std::uint32_t>(0, 0), 1u) << "the first is forgotten";
+}
+
+TEST_F(Histories, AreUsedByManyThreads) {
+  constexpr std::uint64_t kTimes = 3 * StoreHistory::kMost;
+  const auto count = [this](std::size_t offset) {
+    for (std::uint64_t i = 1; i <= kTimes; ++i) store<std::uint64_t>(offset, i);
+  };
+  std::thread first(count, 0), second(count, 16);
+  bool right = true;
+  std::uint64_t newest = 0;
+  while (history_.now() < 2 * kTimes) {
+    const std::uint64_t now = history_.now();
+    const auto before = load<std::uint64_t>(0, now - std::min<std::uint64_t>(now, 100));
+    const auto after = load<std::uint64_t>(0, now);
+    right = right && before >= newest && after >= before;
+    newest = before;
+  }
+  first.join();
+  second.join();
+  EXPECT_TRUE(right) << "a later time has an older value";
+  EXPECT_EQ(load<std::uint64_t>(0, history_.now()), kTimes);
+  EXPECT_EQ(load<std::uint64_t>(16, history_.now()), kTimes);
 }
 
 TEST_F(Histories, NumberBlocks) {

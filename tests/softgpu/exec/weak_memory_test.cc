@@ -246,32 +246,26 @@ void readBothRelaxedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
 }
 KERNEL(ReadBothRelaxed, readBothRelaxedBody)
 
-void readPassedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+/// Thread 3 sees the flag, and `passes` what it has acquired; thread 20 reads the data.
+template <class Load, class Pass>
+void readBeside(simt::Thread t, const OrderParams& p, Load load, Pass pass) {
   if (t.index() == 3) {
-    while (t.loadAcquireSys(p.flag) == 0) t.pause();
+    while (load(p.flag) == 0) t.pause();
   }
-  t.syncBlock();
-  if (t.index() == 40) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
-}
-KERNEL(ReadPassed, readPassedBody)
-
-void readRelaxedPassedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
-  if (t.index() == 3) {
-    while (t.loadRelaxedSys(p.flag) == 0) t.pause();
-  }
-  t.syncBlock();
-  if (t.index() == 40) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
-}
-KERNEL(ReadRelaxedPassed, readRelaxedPassedBody)
-
-void readVotedBody(simt::Thread t, OrderShared&, const OrderParams& p) {
-  if (t.index() == 3) {
-    while (t.loadAcquireSys(p.flag) == 0) t.pause();
-  }
-  t.ballot(true);
+  pass();
   if (t.index() == 20) t.storeRelaxedSys(p.seen, simt::loadData<std::uint64_t>(p.data, 0));
 }
-KERNEL(ReadVoted, readVotedBody)
+#define READ_BESIDE(Name, load, pass)                                                    \
+  void read##Name##Body(simt::Thread t, OrderShared&, const OrderParams& p) {            \
+    readBeside(                                                                          \
+        t, p, [&](const std::uint64_t* flag) { return t.load(flag); }, [&] { t.pass; }); \
+  }                                                                                      \
+  KERNEL(Read##Name, read##Name##Body)
+READ_BESIDE(AfterBlock, loadAcquireSys, syncBlock())
+READ_BESIDE(AfterGroup, loadAcquireSys, syncGroup(2, t.threads()))
+READ_BESIDE(AfterWarp, loadAcquireSys, syncWarp())
+READ_BESIDE(AfterVote, loadAcquireSys, ballot(true))
+READ_BESIDE(NothingAcquired, loadRelaxedSys, syncBlock())
 
 TEST(WeakMemory, DataIsLoadedBeforeTheFlagWhereNothingOrdersThem) {
   EXPECT_GT(missed(ReadRelaxed_hostKernel, 1), kSeeds / 20);
@@ -285,9 +279,11 @@ TEST(WeakMemory, AcquiresAndFencesOrderLoads) {
 }
 
 TEST(WeakMemory, BarriersPassOnWhatOneThreadHasAcquired) {
-  EXPECT_EQ(missed(ReadPassed_hostKernel, 64), 0);
-  EXPECT_GT(missed(ReadRelaxedPassed_hostKernel, 64), 0);
-  EXPECT_GT(missed(ReadVoted_hostKernel, 32), 0);
+  EXPECT_EQ(missed(ReadAfterBlock_hostKernel, 64), 0);
+  EXPECT_EQ(missed(ReadAfterGroup_hostKernel, 64), 0);
+  EXPECT_EQ(missed(ReadAfterWarp_hostKernel, 32), 0);
+  EXPECT_GT(missed(ReadAfterVote_hostKernel, 32), 0);
+  EXPECT_GT(missed(ReadNothingAcquired_hostKernel, 64), 0);
 }
 
 /// A fence of the reader's own block orders nothing of others.
@@ -373,6 +369,24 @@ KERNEL(Follow, followBody)
 
 TEST(WeakMemory, APlaceIsNeverSeenToGoBack) {
   EXPECT_EQ(stale<2>({{{&Count_hostKernel, 1}, {&Follow_hostKernel, 1}}}), 0);
+}
+
+alignas(16) std::array<std::uint64_t, 10'000> elsewhere{};
+
+/// More places than a block remembers.
+void forgetBody(simt::Thread t, OrderShared&, const OrderParams& p) {
+  while (t.loadRelaxedSys(p.flag) == 0) t.pause();
+  std::uint64_t newest = 0;
+  while (newest != 1) newest = simt::loadData<std::uint64_t>(p.data, 0);
+  for (std::size_t i = 0; i < elsewhere.size(); i += 2) newest += simt::loadData<std::uint64_t>(elsewhere.data(), i);
+  bool right = newest == 1;
+  for (int i = 0; i < 20; ++i) right = right && simt::loadData<std::uint64_t>(p.data, 0) == 1;
+  t.storeRelaxedSys(p.seen, std::uint64_t{right});
+}
+KERNEL(Forget, forgetBody)
+
+TEST(WeakMemory, APlaceDoesNotGoBackWhenABlockForgetsWhatItHasSeen) {
+  EXPECT_EQ(missed(Forget_hostKernel, 1), 0);
 }
 
 /// A thread's own stores, and those that a barrier has passed to it, once they have become visible.

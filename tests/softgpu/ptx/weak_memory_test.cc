@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "softgpu/ptx/run.h"
 
@@ -182,6 +183,59 @@ TEST(PtxWeakMemory, BarriersPassOnWhatTheirThreadsStored) {
     const auto values = program.run("meets", {{2 * kWarp, 1, 1}, {1, 1, 1}, 0}, {}, 64);
     ASSERT_EQ(values.size(), 64u) << program.why();
     for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], 63 - i) << "seed " << seed;
+  }
+}
+
+/// Thread 0 releases a word, thread 32 looks for that and meets its warp and the next one by `meets`, thread 64 reads.
+std::set<std::uint64_t> valuesBeside(const std::string& looks, const std::string& meets) {
+  Program program =
+      Program::of(".global .align 256 .b32 words[128];\n" +
+                      kernelText("beside",
+                                 ".reg .u64 %data, %flag;\n.reg .u32 %seen, %value;\n.reg .pred %p, %q;\n"
+                                 "mov.u64 %data, words;\nadd.u64 %flag, %data, 256;\n"
+                                 "setp.ge.u32 %p, %index, 32;\n@%p bra OTHERS;\n"
+                                 "setp.ne.u32 %p, %index, 0;\n@%p bra DONE;\n"
+                                 "st.global.u32 [%data], 1;\nst.release.gpu.global.u32 [%flag], 1;\nbra DONE;\n"
+                                 "OTHERS:\nsetp.ne.u32 %p, %index, 32;\n@%p bra MEET;\n"
+                                 "AGAIN:\n" +
+                                     looks + "\nsetp.ne.u32 %p, %seen, 1;\n@%p bra AGAIN;\nMEET:\n" + meets +
+                                     "\nsetp.ne.u32 %p, %index, 64;\n@%p bra DONE;\n"
+                                     "ld.global.u32 %value, [%data];\nst.global.u32 [%out], %value;\n"
+                                     "st.global.u32 [%out+4], 0;\nDONE:\n"),
+                  0);
+  EXPECT_NE(program.get(), nullptr) << program.why();
+  std::set<std::uint64_t> values;
+  for (std::uint64_t seed = 0; program.get() != nullptr && seed < kSeeds; ++seed) {
+    program.reseed(seed);
+    for (const std::uint64_t value : program.run("beside", {{3 * kWarp, 1, 1}, {1, 1, 1}, 0}, {}, 1)) {
+      values.insert(value);
+    }
+  }
+  return values;
+}
+
+TEST(PtxWeakMemory, BarriersPassOnWhatAThreadHasAcquired) {
+  const std::string acquires = "ld.acquire.gpu.global.u32 %seen, [%flag];";
+  for (const char* barrier : {"bar.sync 1, 64;", "barrier.cta.sync.aligned 1, 64;", "barrier.cta.sync 1, 64;",
+                              "setp.eq.u32 %p, %index, 32;\nbar.red.popc.u32 %value, 1, 64, %p;",
+                              "setp.eq.u32 %p, %index, 32;\nbarrier.cta.red.or.pred %q, 1, 64, %p;"}) {
+    EXPECT_EQ(valuesBeside(acquires, barrier), kAlways) << barrier;
+  }
+  EXPECT_EQ(valuesBeside("ld.relaxed.gpu.global.u32 %seen, [%flag];", "bar.sync 1, 64;"), kEither);
+}
+
+TEST(PtxWeakMemory, BulkCopiesAreDoneWhenTheBlockEnds) {
+  Program program = Program::of(
+      ".shared .align 16 .b64 words[2];\n" +
+          kernelText("leaves",
+                     "st.shared.u64 [words], 7;\nst.shared.u64 [words+8], 9;\nfence.proxy.async.shared::cta;\n"
+                     "cp.async.bulk.global.shared::cta.bulk_group [%out], [words], 16;\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;"),
+      0);
+  ASSERT_NE(program.get(), nullptr) << program.why();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    program.reseed(seed);
+    EXPECT_EQ(program.run("leaves", {{1, 1, 1}, {1, 1, 1}, 0}, {}, 2), (std::vector<std::uint64_t>{7, 9})) << seed;
   }
 }
 

@@ -107,12 +107,13 @@ void delayedCopy(Emitter& e, Value* to, Value* from, unsigned bytes, Value* ther
   auto& ir = e.ir();
   ir.CreateMemSet(e.scratch(), ir.getInt8(0), bytes, llvm::MaybeAlign());
   e.callMemory(memberOf(offsetof(simt::HostMemory, loadEarly)), {e.scratch(), from, there});
-  e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, e.scratch(), ir.getInt64(bytes), ir.getInt1(true)});
+  e.callMemory(offsetof(PtxMemory, copyAside), {to, e.scratch(), ir.getInt64(bytes)});
 }
 
 void delayedCopyOf(Emitter& e, Value* to, Value* from, Value* bytes, CopyEnd end) {
-  e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, from, bytes, e.ir().getInt1(end == CopyEnd::Awaited)});
-  if (end == CopyEnd::Told) delayedRelease(e, simt::FenceScope::Block);
+  if (end == CopyEnd::Awaited) return e.callMemory(offsetof(PtxMemory, copyAside), {to, from, bytes});
+  e.callMemory(memberOf(offsetof(simt::HostMemory, copy)), {to, from, bytes, e.ir().getInt1(false)});
+  delayedRelease(e, simt::FenceScope::Block);
 }
 
 void finishCopies(Emitter& e) {

@@ -77,44 +77,49 @@ Value* goTogether(Emitter& e, bool load) {
   return e.callOps(offsetof(simt::HostOps, together), e.ir().getInt1Ty(), {e.frame().self, e.ir().getInt1(load)});
 }
 
-/// `whole`: as goTogether() has it.
-void delayedLineStore(Emitter& e, Value* address, Value* bits, Value* whole) {
-  if (whole == nullptr) return delayedStore(e, address, bits, Delay::Any);
+/// `asOne(e)` where `whole` is so, else `apart(e)`: the value of the one that is taken.
+template <class AsOne, class Apart>
+Value* oneWay(Emitter& e, Value* whole, AsOne asOne, Apart apart) {
   auto& ir = e.ir();
-  llvm::BasicBlock* asOne = e.newBlock("as_one");
-  llvm::BasicBlock* apart = e.newBlock("apart");
+  llvm::BasicBlock* one = e.newBlock("as_one");
+  llvm::BasicBlock* other = e.newBlock("apart");
   llvm::BasicBlock* after = e.newBlock("after");
-  ir.CreateCondBr(whole, asOne, apart);
-  ir.SetInsertPoint(asOne);
-  delayedStore(e, address, bits, Delay::EndsLine);
+  ir.CreateCondBr(whole, one, other);
+  ir.SetInsertPoint(one);
+  Value* ofOne = asOne();
+  one = ir.GetInsertBlock();
   ir.CreateBr(after);
-  ir.SetInsertPoint(apart);
-  delayedStore(e, address, bits, Delay::Any);
+  ir.SetInsertPoint(other);
+  Value* ofOther = apart();
+  other = ir.GetInsertBlock();
   ir.CreateBr(after);
   ir.SetInsertPoint(after);
+  if (ofOne == nullptr) return nullptr;
+  llvm::PHINode* value = ir.CreatePHI(ofOne->getType(), 2);
+  value->addIncoming(ofOne, one);
+  value->addIncoming(ofOther, other);
+  return value;
+}
+
+/// `whole`: as goTogether() has it.
+void delayedLineStore(Emitter& e, Value* address, Value* bits, Value* whole) {
+  const auto store = [&](Delay delay) -> Value* {
+    delayedStore(e, address, bits, delay);
+    return nullptr;
+  };
+  if (whole == nullptr) return static_cast<void>(store(Delay::Any));
+  oneWay(
+      e, whole, [&] { return store(Delay::EndsLine); }, [&] { return store(Delay::Any); });
 }
 
 /// `whole`: as goTogether() has it. What goes together looks at memory lane after lane, and sees the line.
 Value* delayedStrongLoad(Emitter& e, const Access& access, Value* whole) {
-  auto& ir = e.ir();
   const unsigned bytes = access.bits() / 8;
   if (access.strength == Strength::Acquire) return delayedAcquiringLoad(e, access.address, bytes, scopeOf(e.current()));
-  if (whole == nullptr) return delayedLoad(e, access.address, bytes, When::Early);
-  llvm::BasicBlock* asOne = e.newBlock("as_one");
-  llvm::BasicBlock* apart = e.newBlock("apart");
-  llvm::BasicBlock* after = e.newBlock("after");
-  ir.CreateCondBr(whole, asOne, apart);
-  ir.SetInsertPoint(asOne);
-  Value* now = delayedLoad(e, access.address, bytes, When::Now);
-  ir.CreateBr(after);
-  ir.SetInsertPoint(apart);
-  Value* early = delayedLoad(e, access.address, bytes, When::Early);
-  ir.CreateBr(after);
-  ir.SetInsertPoint(after);
-  llvm::PHINode* value = ir.CreatePHI(now->getType(), 2);
-  value->addIncoming(now, asOne);
-  value->addIncoming(early, apart);
-  return value;
+  const auto load = [&](When when) { return delayedLoad(e, access.address, bytes, when); };
+  if (whole == nullptr) return load(When::Early);
+  return oneWay(
+      e, whole, [&] { return load(When::Now); }, [&] { return load(When::Early); });
 }
 
 Value* strongLoad(Emitter& e, const Access& access) {
