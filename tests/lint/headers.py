@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles every header alone: whoever includes one needs nothing before it.
+"""Compiles every header of the library, its tools and benchmarks alone: whoever includes one needs nothing before it.
+Headers of tests are left out: they take the compiler longest, and nobody includes one but tests, which are compiled.
 
 The build has done so with what is the first include of a source, so where its object is up to date nothing is left to
 do. A header that comes after headers which it includes itself is as good as alone. So the others are ordered into as
@@ -112,7 +113,7 @@ def main():
     # The build's folder; folders of others' headers: CUDA's, and LLVM's or "none".
     build, cuda, llvm, compiler = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
     folders = [folder for folder in (cuda, llvm) if folder != "none"]
-    headers = [p for folder in ("include", "src", "tests", "bench") for p in sorted(pathlib.Path(folder).rglob("*.h"))
+    headers = [p for folder in ("include", "src", "bench") for p in sorted(pathlib.Path(folder).rglob("*.h"))
                if p.name not in NEEDS_NVCC and "fixtures" not in p.parts]
     inner = closures(headers)
     if llvm == "none":
