@@ -83,7 +83,7 @@ enum class Kind : std::uint16_t {
   Launch = 5,    ///< number: of the launch; text: kernel; a: LaunchWords; b: first operation; c: operations
   Kernel = 6,    ///< on the device. number: of the launch; a: channel, kWholeKernel: all of it
   Connect = 7,   ///< of missing connections. text: with whom; number: a wait
-  Wait = 8,      ///< number: a wait; text: for what; a: peer + 1, 0: several
+  Wait = 8,      ///< of a thread that calls, for the device or for peers. number: a wait; text: for what
   Stage = 9,     ///< of init. number: a wait; text: which
   NetSend = 10,  ///< a request of the network. number: step; a: StepWords; b: bytes; c: ns that the network refused it
   NetRecv = 11,  ///< the same; of c, ns that the network refused the receive

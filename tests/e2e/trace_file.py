@@ -7,7 +7,7 @@ A record becomes one event, those of NetRecv two:
   Plan, Decision    a slice on its thread
   Launch            a slice on its thread; the arrows of its operations run through it
   Kernel            a slice on the kernels of its communicator, the same; that of one channel is on the channel's track
-  Connect, Stage    a slice on its thread
+  Connect, Wait, Stage    a slice on its thread
   NetSend           a slice on its connection, where an arrow begins; the first after a launch is on the arrow of the
                     launch's first operation as well
   NetRecv           an instant on its connection, where the sender's arrow ends; before it, unless the message was there
@@ -78,7 +78,7 @@ class TraceFile:
         text = self.texts[record.text]
         return {Kind.CALL: text, Kind.OP: text, Kind.PLAN: "plan", Kind.DECISION: "decision",
                 Kind.LAUNCH: f"launch {text}", Kind.KERNEL: "kernel" if record.a == WHOLE else "channel",
-                Kind.CONNECT: f"connect with {text}", Kind.STAGE: f"init: {text}",
+                Kind.CONNECT: f"connect with {text}", Kind.WAIT: f"wait for {text}", Kind.STAGE: f"init: {text}",
                 Kind.NETSEND: f"send step {record.number}", Kind.NETRECV: f"received step {record.number}",
                 Kind.FAILURE: "failure", Kind.ENDING: f"communicator ends: {text}"}[record.kind]
 

@@ -251,6 +251,18 @@ def timeline_has_every_call_launch_and_channel():
         check_timeline(timeline_of(folder), folder, 4, 40)
 
 
+def calls_show_what_they_wait_for_beside_the_device():
+    """The comparison of calls, each with its peers, and the end of the communicator."""
+    with tempfile.TemporaryDirectory() as folder:
+        finish(traced(folder, 2, 5, TUTTI_CHECK_CALLS=1))
+        timeline = timeline_of(folder)
+        check_whole(timeline, folder)
+        for name, times in (("the calls of all ranks", 10), ("kernels that run", 2),
+                            ("peers that have yet to take what was sent", 2), ("peers to part", 2)):
+            shown = timeline.count(f"wait for {name}")
+            check(shown == times, f"{shown} waits for {name}, not {times}")
+
+
 def waits_of(timeline, rank, late):
     """For each operation but the first, whose calls wait for connections: when the late rank called, when the rank did,
     and when the rank's kernel ran, if that was timed."""
@@ -390,7 +402,7 @@ TESTS = {
     "said": (late_rank_is_named_with_how_late_it_was_and_what_others_lost, two_hosts_are_on_one_clock,
              killed_rank_is_said_not_to_have_ended_in_order, training_of_four_processes_is_summed_up,
              file_that_cannot_be_written_is_one_warning_and_no_failure),
-    "timelines": (timeline_has_every_call_launch_and_channel,
+    "timelines": (timeline_has_every_call_launch_and_channel, calls_show_what_they_wait_for_beside_the_device,
                   late_rank_is_seen_to_call_last_and_the_others_to_wait_for_it,
                   sends_of_two_hosts_meet_their_receives, hosts_whose_clocks_differ_by_1000_s_are_joined,
                   killed_rank_leaves_its_last_second, training_of_four_processes_is_read_back),

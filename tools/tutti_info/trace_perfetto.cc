@@ -268,7 +268,7 @@ void ProcessTimeline::writeOther(const Record& record, bool cutOff) {
     case Kind::Connect:
       return onThread(record, eventOf(record, "connect with " + text + tail, "wait"));
     case Kind::Wait:
-      return onThread(record, eventOf(record, "wait: " + text + tail, "wait"));
+      return onThread(record, eventOf(record, "wait for " + text + tail, "wait"));
     case Kind::Stage:
       return onThread(record, eventOf(record, "init: " + text + tail, "init"));
     case Kind::Failure: {

@@ -171,8 +171,10 @@ std::string endText(const Job& job, std::size_t p, std::uint64_t lastOfAll) {
   text += "\n";
   for (const std::size_t index : unfinished(process)) {
     const Record& record = process.records[index];
-    text += fmt::format("    not ended: {}{}\n", record.kind == Kind::Connect ? "connecting with " : "",
-                        process.text(record.text));
+    const char* const what = record.kind == Kind::Connect ? "connecting with "
+                             : record.kind == Kind::Wait  ? "waiting for "
+                                                          : "";
+    text += fmt::format("    not ended: {}{}\n", what, process.text(record.text));
   }
   return text;
 }

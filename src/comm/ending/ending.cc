@@ -145,7 +145,8 @@ Status awaitKernels(ncclComm& comm) {
 
 void releaseComm(ncclComm* comm, std::string_view how) {
   const CommIdentity identity = comm->identity;
-  trace::markText(trace::Kind::Ending, comm->progress.traced->number, how);
+  const std::uint16_t traced = comm->progress.traced->number;
+  trace::markText(trace::Kind::Ending, traced, how);
   stopWatch(*comm);
   const bool lastOfFamily = leaveFamily(*comm);
   const bool inPeace = closesInPeace(*comm);
@@ -156,7 +157,10 @@ void releaseComm(ncclComm* comm, std::string_view how) {
   // Said before connections close and memory goes: what peers see of them then is no failure, and they look no more.
   if (inPeace) beginParting(*comm, lastOfFamily);
   ignoringShortage([comm] { sayGoodbye(*comm); });
-  if (inPeace) awaitParted(*comm, lastOfFamily);
+  if (inPeace) {
+    const trace::Span span(trace::Kind::Wait, traced, "peers to part", trace::Takes::Long);
+    awaitParted(*comm, lastOfFamily);
+  }
   // Before any other part is freed, and at once even where graphs keep the rest.
   comm->parts.leaveTuner();
   comm->listing.reset();

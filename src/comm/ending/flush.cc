@@ -1,5 +1,6 @@
 #include "comm/ending/flush.h"
 
+#include <cstdint>
 #include <optional>
 
 #include "base/log.h"
@@ -15,6 +16,8 @@
 #include "comm/state/peer_wait.h"
 #include "comm/state/revocation.h"
 #include "gpu/context.h"
+#include "trace/comm_counts.h"
+#include "trace/points.h"
 
 namespace tutti::comm {
 
@@ -25,7 +28,11 @@ Status flush(ncclComm& comm) {
   if (!parts.launcher) return {};
   if (comm.abort.raised()) return mismatchOf(comm);
   askForCalls(comm);  // while kernels end, or wait for those of another call
-  TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
+  const std::uint16_t traced = comm.progress.traced->number;
+  {
+    const trace::Span span(trace::Kind::Wait, traced, "kernels that run", trace::Takes::Long);
+    TRY(parts.launcher->drain(&comm.abort, comm.options.timeout));
+  }
   ASSIGN(const gpu::ContextGuard context, parts.device->device->enter());
   // Who has left took all it was to take before it did, or takes no more.
   const auto hasLeft = [&comm](int rank) {
@@ -38,6 +45,7 @@ Status flush(ncclComm& comm) {
   // Nothing more is taken: what lies in the slots' memory may still be written to, as after any failure.
   if (consumed && comm.lostPeer->heard()) return settleCalls(comm);
   std::optional<PeerWait> waiting;
+  const trace::Span span(trace::Kind::Wait, traced, "peers that have yet to take what was sent", trace::Takes::Long);
   if (!consumed) waiting.emplace(comm);
   TRY(parts.channels->awaitConsumed(comm.abort, Deadline::in(comm.options.timeout), hasLeft, extent));
   return settleCalls(comm);

@@ -254,6 +254,8 @@ Status CommWork::checkCalls() {
   ASSIGN(const bool inGraph, captured());
   if (inGraph) return {};
   const Connecting mark(comm_->progress, kept_->plan, launchedCall());
+  const trace::Span span(trace::Kind::Wait, comm_->progress.traced->number, "the calls of all ranks",
+                         trace::Takes::Long);
   CallLog& log = comm_->calls->log();
   log.begin(kept_->calls);
   const Status compared = compareGroup(*comm_, kept_->calls);
