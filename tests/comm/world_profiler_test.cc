@@ -230,6 +230,16 @@ TEST_F(ProfiledComms, HearOfWhatTheyWantWhenTheyWantIt) {
   for (const std::string& text : colls) EXPECT_TRUE(begins(text, "seq=5 ")) << "unheard ones count: " << text;
 }
 
+TEST_F(ProfiledComms, HearOfWholeEventsWhileTheMaskChangesAtAnyTime) {
+  constexpr int kRounds = 40;
+  callWhileMasksChange(kRounds);
+  awaitFreed();
+  expectWhole();
+  EXPECT_GT(count(ncclProfileColl), 0U);
+  EXPECT_LT(count(ncclProfileColl), 4U * 3 * kRounds) << "some were not wanted";
+  EXPECT_GT(count(ncclProfileKernelCh), 0U);
+}
+
 TEST_F(ProfiledComms, HearTheEndOfWhatFails) {
   for (int rank = 0; rank < 2; ++rank) test::expectLog("invalid root 7");
   withComm(2, [&](Member& m) {
@@ -257,6 +267,7 @@ TEST_F(ProfiledComms, HearOfEveryReplayOfAGraph) {
     for (int i = 0; i < kReplays; ++i) recording->launch(m.stream());
     m.sync();
   });
+  awaitFreed();
   expectWhole();
   for (const std::string& text : texts(ncclProfileGroupApi)) EXPECT_EQ(text, "captured=1 depth=1");
   EXPECT_EQ(count(ncclProfileCollApi), 2U);

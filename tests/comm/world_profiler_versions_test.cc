@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "comm/profiled.h"
 #include "comm/world.h"
+#include "support/scoped_log.h"
 
 namespace tutti::comm {
 namespace {
@@ -89,6 +91,29 @@ class ProfilersOfEachVersion : public test::Profiled {
     Record beside = event;
     beside.parent = std::strtol(group + 7, nullptr, 10);
     EXPECT_EQ(typeOfParent(beside), ncclProfileGroup) << event.text;
+  }
+  /// That those were told of, each once, with at least one channel; `texts` with "RANK: " before each.
+  void expectMessages(std::vector<std::string> expected) const {
+    std::vector<std::string> told;
+    for (const Record& event : profiler_.records("start", ncclProfileP2p)) {
+      const std::string text = event.text;
+      const std::size_t channels = text.find(" channels=");
+      EXPECT_EQ(channels != std::string::npos, version() >= 4) << text;
+      if (version() >= 4) {
+        EXPECT_GE(std::atoi(text.c_str() + channels + 10), 1) << text;
+      }
+      told.push_back(std::to_string(event.rank) + ": " + text.substr(0, channels));
+      expectParents(event, ncclProfileCollApi);
+    }
+    std::sort(told.begin(), told.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(told, expected);
+  }
+  void expectCalls(std::vector<std::string> expected) const {
+    std::vector<std::string> told = texts(ncclProfileCollApi);
+    std::sort(told.begin(), told.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(told, expected);
   }
   static bool begins(const std::string& text, const std::string& with) {
     return text.compare(0, with.size(), with) == 0;
@@ -175,6 +200,43 @@ TEST_F(ProfilersOfEachVersion, HearEveryMemberOfEveryMessage) {
       EXPECT_GE(std::atoi(text.c_str() + channels + 10), 1) << text;
     }
     expectParents(event, ncclProfileP2pApi);
+  }
+}
+
+/// Of three ranks the second is the root.
+TEST_F(ProfilersOfEachVersion, HearEveryMessageOfAGatherAndAScatter) {
+  for (const bool gathers : {true, false}) {
+    SCOPED_TRACE(gathers ? "Gather" : "Scatter");
+    hear(kAllKinds);
+    std::mutex mutex;
+    std::vector<std::string> messages;
+    std::vector<std::string> calls;
+    const auto add = [&](int rank, const char* function, int peer, const void* buffer) {
+      messages.push_back(std::to_string(rank) + ": func=" + functionText(function) +
+                         " count=700 peer=" + std::to_string(peer) + " type=" + typeText(ncclInt32) +
+                         " buff=" + addressText(buffer) + test::leftOut(version(), false));
+    };
+    withComm(3, [&](Member& m) {
+      const Ints one(m.gpu, kToldCount, 1);
+      const Ints all(m.gpu, kToldCount * 3, 0);
+      {
+        const std::lock_guard lock(mutex);
+        add(m.rank, gathers ? "Send" : "Recv", 1, one.at());
+        for (int peer = 0; peer < 3 && m.rank == 1; ++peer) {
+          add(1, gathers ? "Recv" : "Send", peer, all.at(static_cast<std::size_t>(peer) * kToldCount));
+        }
+        calls.push_back(std::string("func=") + (gathers ? "Gather" : "Scatter") +
+                        " count=700 type=ncclInt32 root=1 stream=" + addressText(m.stream()) + " captured=0");
+      }
+      const ncclResult_t called = gathers
+                                      ? ncclGather(one.at(), all.at(), kToldCount, ncclInt32, 1, m.comm, m.stream())
+                                      : ncclScatter(all.at(), one.at(), kToldCount, ncclInt32, 1, m.comm, m.stream());
+      EXPECT_EQ(called, ncclSuccess);
+      m.sync();
+    });
+    expectWhole();
+    expectMessages(messages);
+    expectCalls(version() >= 5 ? calls : std::vector<std::string>{});
   }
 }
 
@@ -266,6 +328,57 @@ TEST_F(ProfilersOfEachVersion, AreToldOfTheirCommunicatorAsTheyCanBe) {
                  version() >= 4 ? "name=tensor parallel hasId=1 nodes=1 ranks=2" : "name=NULL hasId=0 nodes=0 ranks=0");
   }
   EXPECT_EQ(ranks, version() >= 4 ? (std::set<int>{0, 1}) : (std::set<int>{-1}));
+}
+
+TEST_F(ProfilersOfEachVersion, HearTheSameWithoutContextsButNoFinalize) {
+  const test::ScopedEnv none("TEST_PROFILER_NO_CONTEXT", "1");
+  withComm(2, [&](Member& m) {
+    const Ints in(m.gpu, kToldCount, 1);
+    EXPECT_EQ(ncclAllReduce(in.at(), in.at(), kToldCount, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+    m.sync();
+    EXPECT_EQ(in.read(), std::vector<int>(kToldCount, 2));
+  });
+  expectWhole();
+  EXPECT_EQ(profiler_.records("init").size(), 2U);
+  for (const Record& one : profiler_.records("start")) EXPECT_EQ(one.context, 0) << one.type;
+  EXPECT_EQ(count(ncclProfileGroup), 2U);
+  EXPECT_EQ(count(ncclProfileColl), 2U);
+  EXPECT_EQ(count(ncclProfileKernelCh) > 0, version() >= 3);
+  EXPECT_EQ(profiler_.records("finalize").size(), 0U);
+}
+
+/// Two ranks have two communicators each; the plugin refuses one of the four.
+TEST_F(ProfilersOfEachVersion, HearOfAllButTheCommunicatorThatTheyRefuse) {
+  for (const char* refused : {"1", "3"}) {
+    SCOPED_TRACE(refused);
+    const test::ScopedEnv refuses("TEST_PROFILER_REFUSES", refused);
+    hear(kAllKinds);
+    const ncclUniqueId id = test::newId();
+    withComm(2, [&](Member& m) {
+      ncclComm_t other = nullptr;
+      ASSERT_EQ(ncclCommInitRank(&other, 2, id, m.rank), ncclSuccess);
+      const Ints in(m.gpu, kToldCount * 2, 1);
+      const auto sum = [&](ncclComm_t comm, int* at) {
+        EXPECT_EQ(ncclAllReduce(at, at, kToldCount, ncclInt32, ncclSum, comm, m.stream()), ncclSuccess);
+      };
+      sum(m.comm, in.at());
+      sum(other, in.at(kToldCount));
+      ncclGroupStart();
+      sum(m.comm, in.at());
+      sum(other, in.at(kToldCount));
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      m.sync();
+      EXPECT_EQ(in.read(), std::vector<int>(kToldCount * 2, 4));
+      EXPECT_EQ(ncclCommDestroy(other), ncclSuccess);
+    });
+    expectWhole();
+    EXPECT_EQ(profiler_.records("init").size(), 4U);
+    EXPECT_EQ(profiler_.records("init", ncclSystemError).size(), 1U);
+    EXPECT_EQ(profiler_.records("finalize").size(), 3U);
+    EXPECT_EQ(count(ncclProfileColl), 6U) << "two of each of the three";
+    EXPECT_EQ(count(ncclProfileCollApi), version() >= 5 ? 6U : 0U);
+    EXPECT_EQ(count(ncclProfileGroupApi), version() >= 5 ? 5U : 0U) << "three calls alone, a group of each rank";
+  }
 }
 
 TEST_F(ProfilersOfEachVersion, DoNoHarmWhereTheyRefuseAndGiveNoHandles) {

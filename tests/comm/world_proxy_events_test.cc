@@ -11,6 +11,8 @@
 #include "comm/profiled.h"
 #include "comm/world.h"
 #include "device/kernels/kernel_name.h"
+#include "support/log_capture.h"
+#include "support/scoped_log.h"
 
 namespace tutti::comm {
 namespace {
@@ -153,6 +155,24 @@ std::vector<Method> methodsOfNetworks() {
   return methods;
 }
 
+ncclResult_t callOf(device::Func func, const Member& m, const Ints& in, const Ints& out, std::size_t count) {
+  switch (func) {
+    case device::Func::Broadcast:
+      return ncclBroadcast(in.at(), out.at(), count, ncclInt32, 1, m.comm, m.stream());
+    case device::Func::Reduce:
+      return ncclReduce(in.at(), out.at(), count, ncclInt32, ncclSum, 1, m.comm, m.stream());
+    case device::Func::AllGather:
+      return ncclAllGather(in.at(), out.at(), count, ncclInt32, m.comm, m.stream());
+    case device::Func::ReduceScatter:
+      return ncclReduceScatter(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
+    case device::Func::AllReduce:
+      return ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
+    case device::Func::SendRecv:
+      break;
+  }
+  return ncclInternalError;
+}
+
 class ProxyEventsOf : public ProxyEvents, public testing::WithParamInterface<Method> {
  protected:
   void SetUp() override {
@@ -164,23 +184,6 @@ class ProxyEventsOf : public ProxyEvents, public testing::WithParamInterface<Met
     ::unsetenv("NCCL_ALGO");   // NOLINT(concurrency-mt-unsafe)
     ::unsetenv("NCCL_PROTO");  // NOLINT(concurrency-mt-unsafe)
   }
-  static ncclResult_t call(const Member& m, const Ints& in, const Ints& out, std::size_t count) {
-    switch (GetParam().func) {
-      case device::Func::Broadcast:
-        return ncclBroadcast(in.at(), out.at(), count, ncclInt32, 1, m.comm, m.stream());
-      case device::Func::Reduce:
-        return ncclReduce(in.at(), out.at(), count, ncclInt32, ncclSum, 1, m.comm, m.stream());
-      case device::Func::AllGather:
-        return ncclAllGather(in.at(), out.at(), count, ncclInt32, m.comm, m.stream());
-      case device::Func::ReduceScatter:
-        return ncclReduceScatter(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
-      case device::Func::AllReduce:
-        return ncclAllReduce(in.at(), out.at(), count, ncclInt32, ncclSum, m.comm, m.stream());
-      case device::Func::SendRecv:
-        break;
-    }
-    return ncclInternalError;
-  }
 };
 
 TEST_P(ProxyEventsOf, TellOfEveryStepWhoseItIs) {
@@ -191,7 +194,7 @@ TEST_P(ProxyEventsOf, TellOfEveryStepWhoseItIs) {
     withComm(ranks, [&](Member& m) {
       const Ints in(m.gpu, kCounts[2] * static_cast<std::size_t>(m.size), 1);
       const Ints out(m.gpu, kCounts[2] * static_cast<std::size_t>(m.size), 0);
-      for (const std::size_t n : kCounts) EXPECT_EQ(call(m, in, out, n), ncclSuccess);
+      for (const std::size_t n : kCounts) EXPECT_EQ(callOf(GetParam().func, m, in, out, n), ncclSuccess);
       m.sync();
     });
     const auto ops = expectAll(kCounts.size() * 2);
@@ -247,6 +250,72 @@ TEST_F(ProxyEvents, TellOfMessages) {
   }
 }
 
+constexpr std::size_t kSlot = 8192;
+constexpr std::size_t kSlotsOfBlock = 5;
+constexpr std::size_t kBlock = kSlot * kSlotsOfBlock / sizeof(int);
+
+/// What three ranks move by one ring, whose slots have a known size and whose kernels one block.
+struct Moved {
+  device::Func func;
+  std::size_t count;
+  std::size_t blocks;  ///< of kBlock elements, sent by all ranks together
+};
+constexpr std::array<Moved, 5> kMovedByARing{{{device::Func::AllReduce, 3 * kBlock, 3 * 4},
+                                              {device::Func::AllGather, kBlock, 3 * 2},
+                                              {device::Func::ReduceScatter, kBlock, 3 * 2},
+                                              {device::Func::Broadcast, kBlock, 2},
+                                              {device::Func::Reduce, kBlock, 2}}};
+
+TEST_F(ProxyEvents, CountEverySlotAndByteOfARing) {
+  const test::ScopedEnv algorithm("NCCL_ALGO", "Ring");
+  const test::ScopedEnv protocol("NCCL_PROTO", "Simple");
+  const test::ScopedEnv buffer("NCCL_BUFFSIZE", std::to_string(8 * kSlot));
+  const test::ScopedEnv blocks("NCCL_MAX_CTAS", "1");
+  for (const Moved& one : kMovedByARing) {
+    SCOPED_TRACE(device::funcName(one.func));
+    hear(ncclProfileProxyStep);
+    withComm(3, [&](Member& m) {
+      const Ints in(m.gpu, 3 * kBlock, 1);
+      const Ints out(m.gpu, 3 * kBlock, 0);
+      EXPECT_EQ(callOf(one.func, m, in, out, one.count), ncclSuccess);
+      m.sync();
+    });
+    std::array<std::size_t, 2> slots{};
+    for (const ProxyOp& op : expectAll(4)) {
+      EXPECT_EQ(op.channel, 0);
+      EXPECT_EQ(op.chunk, static_cast<int>(kSlot));
+      slots.at(op.isSend == 1 ? 1 : 0) += op.steps.size();
+      if (version() < 4) continue;
+      for (const ProxyOp::Step& step : op.steps) EXPECT_EQ(step.sizes.back(), "size=" + std::to_string(kSlot));
+    }
+    EXPECT_EQ(slots[0], one.blocks * kSlotsOfBlock) << "received";
+    EXPECT_EQ(slots[1], one.blocks * kSlotsOfBlock) << "sent";
+  }
+}
+
+TEST_F(ProxyEvents, AreBelowCollectivesWithTheWarpsThatTheirKernelsHave) {
+  const test::ScopedLog log("INFO", "TUNING");
+  const test::ScopedEnv algorithm("NCCL_ALGO", "Ring");
+  const test::ScopedEnv blocks("NCCL_MAX_CTAS", "1");
+  for (const int warps : {3, 15}) {
+    const test::ScopedEnv given("NCCL_NTHREADS", std::to_string(warps * 32));
+    hear(ncclProfileColl);
+    const std::size_t before = test::capturedText().size();
+    withComm(2, [&](Member& m) {
+      const Ints in(m.gpu, 1000, 1);
+      EXPECT_EQ(ncclAllReduce(in.at(), in.at(), 1000, ncclInt32, ncclSum, m.comm, m.stream()), ncclSuccess);
+      m.sync();
+    });
+    const std::string said = test::capturedText().substr(before);
+    const std::string launched = "channel{Lo..Hi}={0..0} threads " + std::to_string(warps * 32) + " ";
+    EXPECT_NE(said.find(launched), std::string::npos) << said;
+    EXPECT_EQ(count(ncclProfileColl), 2U);
+    for (const std::string& text : texts(ncclProfileColl)) {
+      EXPECT_NE(text.find(" channels=1 warps=" + std::to_string(warps) + " "), std::string::npos) << text;
+    }
+  }
+}
+
 TEST_F(ProxyEvents, TellOfReplaysBetweenLaunches) {
   constexpr std::size_t kLong = 50'000;
   hear(0);
@@ -275,6 +344,16 @@ TEST_F(ProxyEvents, TellOfReplaysBetweenLaunches) {
   EXPECT_GE(ops.size(), 2U * 2 * 6);
   for (const ProxyOp& op : ops) EXPECT_EQ(op.steps.size(), static_cast<std::size_t>(op.nSteps));
   EXPECT_EQ(count(ncclProfileColl), 2U * 6);
+}
+
+TEST_F(ProxyEvents, AreWholeWhileTheMaskChangesAtAnyTime) {
+  constexpr int kRounds = 20;
+  callWhileMasksChange(kRounds);
+  awaitFreed();
+  expectWhole();
+  for (const ProxyOp& op : proxyOps()) EXPECT_LE(op.steps.size(), static_cast<std::size_t>(op.nSteps));
+  EXPECT_GT(count(ncclProfileProxyOp), 0U);
+  EXPECT_GT(count(ncclProfileProxyStep), 0U);
 }
 
 TEST_F(ProxyEvents, TellWhichRelativeAStepIsOf) {

@@ -19,21 +19,37 @@
 
 typedef VERSIONED(ncclProfilerEventDescr) Descriptor;
 
-enum { kMost = 20000 };
+enum { kMost = TEST_PROFILER_MOST, kMostLiving = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TestProfilerRecord records[kMost];
 static int nRecords;
+static TestProfilerRecord living[kMostLiving]; /* the inits of contexts that have not ended */
+static int nLiving;
 static long nHandles;
 static int nContexts;
+static int nInits; /* since the last reset */
 static int wanted;
 static int* mask;
 static int failInit, giveNoHandles, failAll;
 
 static FILE* file; /* from the first init on, where TEST_PROFILER_FILE says so */
 
+/* Under the lock. */
+static void followLives(const TestProfilerRecord* record) {
+  if (record->context == 0) return;
+  if (strcmp(record->call, "init") == 0 && record->type == ncclSuccess && nLiving < kMostLiving) {
+    living[nLiving++] = *record;
+  }
+  if (strcmp(record->call, "finalize") != 0) return;
+  for (int i = 0; i < nLiving; ++i) {
+    if (living[i].context == record->context) living[i--] = living[--nLiving];
+  }
+}
+
 static void put(TestProfilerRecord* record) {
   record->version = V;
   pthread_mutex_lock(&lock);
+  followLives(record);
   if (file != NULL) {
     fprintf(file, "%s\t%d\t%ld\t%ld\t%ld\t%d\t%s\n", record->call, record->context, record->type, record->handle,
             record->parent, record->rank, record->text);
@@ -48,14 +64,22 @@ static ncclResult_t result(void) {
   return failAll ? ncclInternalError : ncclSuccess;
 }
 
-NCCL_PLUGIN_EXPORT TestProfilerReset_fn testProfilerReset;
-void testProfilerReset(int newMask) {
+NCCL_PLUGIN_EXPORT TestProfilerReset_fn testProfilerWant;
+void testProfilerWant(int newMask) {
   pthread_mutex_lock(&lock);
-  nRecords = 0;
-  nHandles = 0;
   wanted = newMask;
   if (mask != NULL) __atomic_store_n(mask, newMask, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&lock);
+}
+
+NCCL_PLUGIN_EXPORT TestProfilerReset_fn testProfilerReset;
+void testProfilerReset(int newMask) {
+  pthread_mutex_lock(&lock);
+  memcpy(records, living, sizeof(*living) * (size_t)nLiving);
+  nRecords = nLiving;
+  nInits = 0;
+  pthread_mutex_unlock(&lock);
+  testProfilerWant(newMask);
 }
 
 NCCL_PLUGIN_EXPORT TestProfilerRead_fn testProfilerRead;
@@ -81,7 +105,10 @@ static ncclResult_t begin(void** context, int* itsMask, const char* name, uint64
   snprintf(record.text, sizeof(record.text), "name=%s hasId=%d nodes=%d ranks=%d", name == NULL ? "NULL" : name,
            commId != 0, nNodes, nRanks);
   pthread_mutex_lock(&lock);
-  record.context = ++nContexts;
+  record.type = failInit;
+  const char* refused = getenv("TEST_PROFILER_REFUSES");
+  if (refused != NULL && atoi(refused) == ++nInits) record.type = ncclSystemError;
+  if (getenv("TEST_PROFILER_NO_CONTEXT") == NULL) record.context = ++nContexts;
   mask = itsMask;
   const char* prefix = getenv("TEST_PROFILER_FILE");
   if (prefix != NULL && file == NULL) {
@@ -96,9 +123,11 @@ static ncclResult_t begin(void** context, int* itsMask, const char* name, uint64
   const char* protocol = getenv("TEST_PROFILER_PROTO");
   if (protocol != NULL) setenv("NCCL_PROTO", protocol, 1);
   if (getenv("TEST_PROFILER_SLEEPS") != NULL) sleep(600);
-  if (failInit != 0) return (ncclResult_t)failInit;
-  *context = (void*)(intptr_t)record.context;
+  if (record.type != ncclSuccess) return (ncclResult_t)record.type;
+  if (record.context != 0) *context = (void*)(intptr_t)record.context;
+  pthread_mutex_lock(&lock);
   __atomic_store_n(itsMask, wanted, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&lock);
   return ncclSuccess;
 }
 
