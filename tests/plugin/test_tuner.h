@@ -11,6 +11,7 @@
  *   nan=A/P                     writes what is no number there
  *   channels=N, size=N          that many channels, bytes of a chunk
  *   base=A/P/N                  a base latency of N us (from version 5 on)
+ *   twice                       all constants are doubled (from version 5 on)
  *   proto=X                     init sets NCCL_PROTO to that
  * What stands behind a '|' are the rules of every second init since the library was loaded. */
 #ifndef TEST_TUNER_H_

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
+#include <cstring>
+#include <numeric>
 #include <string>
 
 #include "base/log.h"
@@ -30,12 +34,26 @@ plugin::TunerTimes usualTimes() {
   return times;
 }
 
+constexpr std::size_t kConstants = sizeof(ncclTunerConstants_v5_t) / sizeof(double);
+using ConstantsInOrder = std::array<double, kConstants>;
+
+/// No two alike.
+ConstantsInOrder differentConstants() {
+  ConstantsInOrder all;
+  std::iota(all.begin(), all.end(), 1.5);
+  return all;
+}
+
+std::array<int, 3> inOrder(const ncclNvlDomainInfo_v5_t& domains) {
+  return std::bit_cast<std::array<int, 3>>(domains);
+}
+
 /// A test tuner, loaded; and begun, where that succeeds.
 struct OpenTuner {
   TunerRules rules;
   DlLibrary library;
   std::unique_ptr<plugin::TunerPlugin> plugin;
-  ncclTunerConstants_v5_t constants{};
+  ncclTunerConstants_v5_t constants = std::bit_cast<ncclTunerConstants_v5_t>(differentConstants());
   std::unique_ptr<plugin::Tuner> tuner;
   Status status;
 
@@ -45,7 +63,6 @@ struct OpenTuner {
     EXPECT_TRUE(library.valid()) << why;
     plugin = plugin::findTuner(library, tunerPath(version));
     if (plugin == nullptr) return;
-    constants.baseLatencies[1][2] = 4.5;
     auto opened = plugin->open(openingOf(4), constants);
     status = opened.ok() ? Status() : opened.status();
     if (opened.ok()) tuner = std::move(opened).value();
@@ -74,13 +91,16 @@ TEST(TunerPlugins, OfEveryVersionAreFoundAndTold) {
     if (version >= 3) {
       EXPECT_EQ(record.nAlgorithms, 7);
       EXPECT_EQ(record.nProtocols, 3);
-      EXPECT_EQ(record.times[1][2], 10);
-      EXPECT_EQ(record.times[2][0], -1);
+      plugin::TunerTimes told;
+      std::memcpy(&told, record.times, sizeof told);
+      EXPECT_EQ(told, usualTimes());
       EXPECT_EQ(record.registered, version == 3 ? -1 : 1);
     }
     EXPECT_EQ(record.commId, version >= 5 ? 0xabcu : 0u);
-    EXPECT_EQ(record.domains.maxRanksPerNvlDomain, version >= 5 ? 3 : 0);
-    EXPECT_EQ(record.constants.baseLatencies[1][2], version >= 5 ? 4.5 : 0);
+    EXPECT_EQ(inOrder(record.domains), version >= 5 ? inOrder({2, 1, 3}) : inOrder({}));
+    EXPECT_EQ(std::bit_cast<ConstantsInOrder>(record.constants),
+              version >= 5 ? differentConstants() : ConstantsInOrder{});
+    EXPECT_EQ(std::bit_cast<ConstantsInOrder>(open.constants), differentConstants()) << "it has changed none";
     open.tuner.reset();
     EXPECT_EQ(recordOf(version).ends, 1);
     EXPECT_EQ(recordOf(version).strangers, 0);
@@ -131,8 +151,14 @@ TEST(TunerPlugins, OfVersion2AreToldWhetherCollNetAndNvlsCanBeHad) {
 
 TEST(TunerPlugins, ChangeConstantsFromVersion5On) {
   for (const int version : kVersions) {
-    OpenTuner open(version, "base=1/2/99.5");
-    EXPECT_EQ(open.constants.baseLatencies[1][2], version >= 5 ? 99.5 : 4.5) << version;
+    OpenTuner one(version, "base=1/2/99.5");
+    ConstantsInOrder expected = differentConstants();
+    if (version >= 5) expected[1 * NCCL_NUM_PROTOCOLS + 2] = 99.5;
+    EXPECT_EQ(std::bit_cast<ConstantsInOrder>(one.constants), expected) << version;
+    OpenTuner all(version, "twice");
+    expected = differentConstants();
+    for (double& constant : expected) constant *= version >= 5 ? 2 : 1;
+    EXPECT_EQ(std::bit_cast<ConstantsInOrder>(all.constants), expected) << version;
   }
 }
 
