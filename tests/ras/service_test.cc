@@ -62,6 +62,30 @@ TEST(RasService, TellsWhoBelongsToACommunicatorWithoutBeingAMember) {
   EXPECT_THAT(ask(other, "STATUS\n"), HasSubstr("Rank 1 has status NOCOMM -- GPU 3 (NVML 4) managed by process 1002"));
 }
 
+TEST(RasService, NamesThoseWhoHaveGivenUpTheirPartByWhoeverIsLeft) {
+  FakeJob job(6, 10);
+  for (std::size_t n = 0; n < 5; ++n) job[n].listings.clear();
+  const nlohmann::json comm = askJson(job[0])["communicators"][0];
+  EXPECT_EQ(comm["ranks_count"], 1);
+  for (std::size_t n = 0; n < 5; ++n) EXPECT_EQ(comm["missing_ranks"][n]["pid"], 1000 + n);
+  const std::string text = ask(job[5], "VERBOSE STATUS\n");
+  EXPECT_THAT(text, HasSubstr("RUNNING  MISMATCH\n"));
+  EXPECT_THAT(text, HasSubstr("5 ranks have status NOCOMM\n"));
+}
+
+TEST(RasService, OfManyRanksSomeTellWhoTheOthersAre) {
+  constexpr int kSize = 100;
+  FakeProcess holder(0, 10);
+  FakeProcess other(1, 10);
+  const std::vector<CommMember> members(kSize, CommMember{other.self.facts.id, 3, 4});
+  for (const int rank : {31, 64}) {
+    auto listing = holder.registry.add({{6, 6, 6}, kSize, rank, 0, 0}, members, [] { return RankState{}; });
+    other.service->add({holder.self});
+    const nlohmann::json missing = askJson(other)["communicators"][0]["missing_ranks"];
+    EXPECT_EQ(missing[0]["pid"], rank == 64 ? 1001 : 0);
+  }
+}
+
 TEST(RasService, WhoLeavesIsNotDead) {
   FakeJob job(4, 0.02);  // a second and a bit is death
   Client monitor(job[0].client);

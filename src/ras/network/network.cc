@@ -1,6 +1,7 @@
 #include "ras/network/network.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/log.h"
@@ -22,8 +23,16 @@ constexpr int kMostDifferences = 64;
 constexpr milliseconds kParting{1000};
 /// While answers are waited for.
 constexpr milliseconds kSurveyTick{20};
-/// Ranks that tell who belongs to their communicator: all of them would be too much.
-constexpr std::int32_t kTellers = 3;
+/// Up to so many ranks all tell who belongs to their communicator.
+constexpr std::int32_t kFewRanks = 64;
+
+/// In large communicators all would be too much. Whichever ranks have given theirs up, others should tell.
+bool tellsMembers(const CommFacts& comm) {
+  if (comm.size <= kFewRanks) return true;
+  return std::any_of(comm.ranks.begin(), comm.ranks.end(), [](const RankFacts& rank) {
+    return rank.rank == 0 || std::has_single_bit(static_cast<std::uint32_t>(rank.rank));
+  });
+}
 
 }  // namespace
 
@@ -227,7 +236,7 @@ bool Network::onGoodbye(Peer& peer) {
 Answer Network::ownAnswer() const {
   Answer answer{watch_.unresponsive(), hooks_.comms()};
   for (CommFacts& comm : answer.comms) {
-    if (comm.ranks.empty() || comm.ranks.front().rank >= kTellers) comm.members.reset();
+    if (!tellsMembers(comm)) comm.members.reset();
   }
   return answer;
 }
