@@ -3,12 +3,14 @@
 //   ras FIRST COUNT SIZE     (NCCL_COMM_ID names the root; ranks FIRST to FIRST + COUNT - 1 of SIZE, a thread each)
 //
 // On all of its ranks "init" makes the communicator, "reduce N" launches N all-reduces, "send N" a message to rank N,
-// "sync" waits for all that was launched, "destroy" destroys the communicator; "exit" ends the process without that, as
-// many programs do. Lines: "ready" at the beginning, "done" after each command.
+// "sync" waits for all that was launched, "churn N" N times makes communicators of that one by split and shrink and
+// gives them up again, "destroy" destroys the communicator; "exit" ends the process without that, as many programs do.
+// Lines: "ready" at the beginning, "done" or "failed" after each command.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,22 +22,58 @@ namespace {
 constexpr std::size_t kCount = 64;
 
 struct Rank {
+  int number = 0;
+  int size = 0;
+  int devices = 0;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   void* buffer = nullptr;
 };
 
-bool init(Rank& rank, int number, int size, int device, const ncclUniqueId& id) {
-  return cudaSetDevice(device) == cudaSuccess && cudaMalloc(&rank.buffer, kCount * sizeof(float)) == cudaSuccess &&
-         cudaStreamCreate(&rank.stream) == cudaSuccess && ncclCommInitRank(&rank.comm, size, id, number) == ncclSuccess;
+bool init(Rank& rank, const ncclUniqueId& id) {
+  return cudaSetDevice(rank.number % rank.devices) == cudaSuccess &&
+         cudaMalloc(&rank.buffer, kCount * sizeof(float)) == cudaSuccess &&
+         cudaStreamCreate(&rank.stream) == cudaSuccess &&
+         ncclCommInitRank(&rank.comm, rank.size, id, rank.number) == ncclSuccess;
 }
 
 bool send(Rank& rank, int peer) {
   return ncclSend(rank.buffer, kCount, ncclFloat, peer, rank.comm, rank.stream) == ncclSuccess;
 }
 
-bool reduce(Rank& rank) {
-  return ncclAllReduce(rank.buffer, rank.buffer, kCount, ncclFloat, ncclSum, rank.comm, rank.stream) == ncclSuccess;
+bool reduceOn(ncclComm_t comm, const Rank& rank) {
+  return ncclAllReduce(rank.buffer, rank.buffer, kCount, ncclFloat, ncclSum, comm, rank.stream) == ncclSuccess;
+}
+
+bool reduce(Rank& rank, int times) {
+  for (int n = 0; n < times; ++n) {
+    if (!reduceOn(rank.comm, rank)) return false;
+  }
+  return true;
+}
+
+/// Whoever has its result knows that the communicator is ready everywhere.
+bool reduceToEnd(ncclComm_t comm, const Rank& rank) {
+  return reduceOn(comm, rank) && cudaStreamSynchronize(rank.stream) == cudaSuccess;
+}
+
+/// The one by split is aborted, and the one by shrink, without the last rank, destroyed.
+bool churn(Rank& rank, int times) {
+  if (cudaSetDevice(rank.number % rank.devices) != cudaSuccess) return false;
+  int last = rank.size - 1;
+  for (int n = 0; n < times; ++n) {
+    ncclComm_t made = nullptr;
+    if (ncclCommSplit(rank.comm, 0, rank.number, &made, nullptr) != ncclSuccess || !reduceToEnd(made, rank))
+      return false;
+    ncclComm_t less = nullptr;
+    if (rank.number != last) {
+      const ncclResult_t shrunk = ncclCommShrink(rank.comm, &last, 1, &less, nullptr, NCCL_SHRINK_DEFAULT);
+      if (shrunk != ncclSuccess || !reduceToEnd(less, rank)) return false;
+    }
+    if (ncclCommAbort(made) != ncclSuccess) return false;
+    if (less != nullptr && ncclCommDestroy(less) != ncclSuccess) return false;
+  }
+  return true;
 }
 
 /// On a thread for each rank: a call may wait for those of the others.
@@ -44,7 +82,7 @@ bool onAll(std::vector<Rank>& ranks, const Work& work) {
   std::vector<std::thread> threads;
   std::vector<char> ok(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    threads.emplace_back([&, i] { ok[i] = work(ranks[i], static_cast<int>(i)) ? 1 : 0; });
+    threads.emplace_back([&, i] { ok[i] = work(ranks[i]) ? 1 : 0; });
   }
   for (std::thread& thread : threads) thread.join();
   for (const char one : ok) {
@@ -53,41 +91,44 @@ bool onAll(std::vector<Rank>& ranks, const Work& work) {
   return true;
 }
 
+/// The number behind the command's name; unset where it is another command.
+std::optional<int> numberOf(const char* line, std::string_view name) {
+  if (std::strncmp(line, name.data(), name.size()) != 0 || line[name.size()] != ' ') return std::nullopt;
+  return std::atoi(line + name.size());
+}
+
+bool obey(std::vector<Rank>& ranks, const char* line, const ncclUniqueId& id) {
+  if (std::strncmp(line, "init", 4) == 0) return onAll(ranks, [&](Rank& rank) { return init(rank, id); });
+  if (std::strncmp(line, "sync", 4) == 0) {
+    return onAll(ranks, [](Rank& rank) { return cudaStreamSynchronize(rank.stream) == cudaSuccess; });
+  }
+  if (std::strncmp(line, "destroy", 7) == 0) {
+    return onAll(ranks, [](Rank& rank) { return ncclCommDestroy(rank.comm) == ncclSuccess; });
+  }
+  if (const auto times = numberOf(line, "reduce"))
+    return onAll(ranks, [&](Rank& rank) { return reduce(rank, *times); });
+  if (const auto times = numberOf(line, "churn")) return onAll(ranks, [&](Rank& rank) { return churn(rank, *times); });
+  if (const auto peer = numberOf(line, "send")) return onAll(ranks, [&](Rank& rank) { return send(rank, *peer); });
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int first = std::atoi(argv[1]);
-  const int size = std::atoi(argv[3]);
-  std::vector<Rank> ranks(static_cast<std::size_t>(std::atoi(argv[2])));
   int devices = 0;
   ncclUniqueId id;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || ncclGetUniqueId(&id) != ncclSuccess) return 3;
+  std::vector<Rank> ranks;
+  for (int n = 0; n < std::atoi(argv[2]); ++n) {
+    ranks.push_back({std::atoi(argv[1]) + n, std::atoi(argv[3]), devices});
+  }
   std::printf("ready\n");
   char line[64];
   while (std::fgets(line, sizeof(line), stdin) != nullptr) {
-    bool ok = false;
-    if (std::strncmp(line, "init", 4) == 0) {
-      ok = onAll(ranks, [&](Rank& rank, int i) { return init(rank, first + i, size, (first + i) % devices, id); });
-    } else if (std::strncmp(line, "reduce ", 7) == 0) {
-      const int times = std::atoi(line + 7);
-      ok = onAll(ranks, [&](Rank& rank, int) {
-        for (int n = 0; n < times; ++n) {
-          if (!reduce(rank)) return false;
-        }
-        return true;
-      });
-    } else if (std::strncmp(line, "send ", 5) == 0) {
-      ok = onAll(ranks, [&](Rank& rank, int) { return send(rank, std::atoi(line + 5)); });
-    } else if (std::strncmp(line, "sync", 4) == 0) {
-      ok = onAll(ranks, [](Rank& rank, int) { return cudaStreamSynchronize(rank.stream) == cudaSuccess; });
-    } else if (std::strncmp(line, "destroy", 7) == 0) {
-      ok = onAll(ranks, [](Rank& rank, int) { return ncclCommDestroy(rank.comm) == ncclSuccess; });
-    } else if (std::strncmp(line, "exit", 4) == 0) {
-      return 0;
-    }
-    std::printf("%s\n", ok ? "done" : "failed");
+    if (std::strncmp(line, "exit", 4) == 0) return 0;
+    std::printf("%s\n", obey(ranks, line, id) ? "done" : "failed");
   }
   return 0;
 }

@@ -62,6 +62,47 @@ TEST(RasTrouble, SilenceIsToldFirstAndThenDeath) {
   EXPECT_THAT(ask(job[1], "STATUS\n"), HasSubstr("DEAD\n  1 job process is considered dead"));
 }
 
+/// What a process that is alone with another one tells of it, up to `last`.
+std::string storyOf(FakeProcess& watcher, const Member& other, std::string_view last) {
+  Client monitor(watcher.client);
+  monitor.say("MONITOR trace\n");
+  EXPECT_EQ(monitor.hearUntil("OK\n"), "OK\n");
+  watcher.service->add({other});
+  return monitor.hearUntil(last);
+}
+
+/// Whether the events come in this order; the same one again, and others, may come between.
+testing::AssertionResult tells(const std::string& story, const std::vector<std::string>& events) {
+  std::size_t at = 0;
+  for (const std::string& event : events) {
+    at = story.find(event, at);
+    if (at == std::string::npos)
+      return testing::AssertionFailure() << event << " is not where it belongs in\n" << story;
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST(RasTrouble, TellsTheStagesOfAConnectionThatIsNeverAnswered) {
+  FakeProcess watcher(0, 0.03);
+  const StoppedProcess stopped;
+  const std::string story = storyOf(watcher, stopped.self, "PEER_TIMEOUT_DEAD");
+  // Twice at least in 60 s, after 20 s each.
+  const std::string who = ": Process 1077 on node 127.0.0.1 managing GPU 13";
+  EXPECT_TRUE(tells(story, {"PEER_UNRESPONSIVE" + who + " nothing heard for 0.",
+                            "PEER_INIT_TIMEOUT" + who + " no handshake for 0.6 s\n", "PEER_RETRY" + who + "\n",
+                            "PEER_INIT_TIMEOUT" + who, "PEER_TIMEOUT_DEAD" + who + " nothing heard for 1."}));
+  EXPECT_THAT(story, testing::Not(HasSubstr("PEER_CONNECTED")));
+}
+
+TEST(RasTrouble, TriesAgainWhereNobodyListensAndTellsThatEachTime) {
+  FakeProcess watcher(0, 0.01);
+  StoppedProcess gone;
+  gone.listener.close();
+  const std::string story = storyOf(watcher, gone.self, "PEER_TIMEOUT_DEAD");
+  EXPECT_TRUE(tells(story, {"PEER_RETRY", "PEER_RETRY", "PEER_UNRESPONSIVE", "PEER_RETRY", "PEER_TIMEOUT_DEAD"}));
+  EXPECT_THAT(story, testing::Not(HasSubstr("PEER_INIT_TIMEOUT")));
+}
+
 TEST(RasTrouble, TheRingClosesAroundManyDead) {
   FakeJob job(3, 0.03);
   std::vector<std::unique_ptr<StoppedProcess>> stopped;
@@ -140,12 +181,20 @@ TEST(RasTrouble, AClientThatTakesNothingDoesNotHoldUpOthers) {
   for (int i = 0; i < 20; ++i) EXPECT_THAT(ask(job[0], "STATUS\n"), HasSubstr("RUNNING      OK\n"));
 }
 
-/// Opens its door, and closes it again without an answer to what is said, as a process does that is about to end.
+enum class Manners : std::uint8_t {
+  Closes,   ///< as a process does that is about to end
+  Silent,   ///< takes what is said
+  Blocked,  ///< takes nothing
+};
+
+/// Opens its door, and gives no answer to what is said.
 class ProcessThatHearsNobody {
  public:
-  ProcessThatHearsNobody() {
+  explicit ProcessThatHearsNobody(Manners manners = Manners::Closes) : manners_(manners) {
     auto listener = Listener::listen(Address::parse("127.0.0.2:0").value());
     EXPECT_TRUE(listener.ok());
+    const int few = 4096;  // bytes, which its connections inherit
+    EXPECT_EQ(::setsockopt(listener.value().fd(), SOL_SOCKET, SO_RCVBUF, &few, sizeof(few)), 0);
     self = freshMember(listener.value().address(), 66);
     listening_ = std::move(listener).value();
     thread_ = std::thread([this] { run(); });
@@ -165,19 +214,61 @@ class ProcessThatHearsNobody {
     while (!over_.load()) {
       for (bootstrap::Arrival& arrival : listener.take(self.key, 0, kMaxMessage)) guests.push_back(std::move(arrival));
       for (const bootstrap::Arrival& guest : guests) {
+        if (manners_ == Manners::Blocked && guest.link->open()) continue;
         guest.link->receive(frames);
         guest.link->flush();
       }
-      std::erase_if(guests, [](const auto& guest) { return guest.link->open() || guest.link->end(); });
+      std::erase_if(guests, [this](const auto& guest) {
+        return (guest.link->open() && manners_ == Manners::Closes) || guest.link->end();
+      });
       listener.tend();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 
+  const Manners manners_;
   Listener listening_;
   std::atomic<bool> over_{false};
   std::thread thread_;
 };
+
+TEST(RasTrouble, MakesAConnectionAnewOnWhichNothingIsHeard) {
+  FakeProcess watcher(0, 0.02);
+  const ProcessThatHearsNobody silent(Manners::Silent);
+  const std::string story = storyOf(watcher, silent.self, "PEER_RECOVERED");
+  // A handshake is a sign of life.
+  EXPECT_TRUE(
+      tells(story, {"PEER_CONNECTED: Process 1066", "PEER_UNRESPONSIVE", "PEER_KEEPALIVE_TIMEOUT", "PEER_DISCONNECTED",
+                    "no keep-alive in time", "PEER_RETRY", "PEER_RECOVERED: Process 1066"}));
+  EXPECT_THAT(story, testing::Not(HasSubstr("PEER_SEND_STUCK")));
+}
+
+/// So many processes that what is said of them fits into no socket's buffers.
+std::vector<Member> crowd() {
+  std::vector<Member> members(45'000, freshMember(Address::parse("127.0.0.3:1").value(), 1));
+  std::uint16_t port = 0;
+  for (Member& member : members) {
+    bootstrap::fillRandom(member.key);
+    member.facts.id = idOf(member.key);
+    member.facts.address = Address::loopback(AF_INET, ++port);
+    member.facts.state = ProcessState::Left;
+  }
+  return members;
+}
+
+TEST(RasTrouble, MakesAConnectionAnewOnWhichNothingCanBeSent) {
+  FakeProcess watcher(0, 0.05);
+  const ProcessThatHearsNobody blocked(Manners::Blocked);
+  Client monitor(watcher.client);
+  monitor.say("MONITOR trace\n");
+  watcher.service->add({blocked.self});
+  EXPECT_THAT(monitor.hearUntil("PEER_CONNECTED"), HasSubstr("PEER_CONNECTED: Process 1066"));
+  watcher.service->add(crowd());
+  const std::string story = monitor.hearUntil("PEER_RETRY");
+  EXPECT_TRUE(tells(story, {"PEER_SEND_STUCK: Process 1066", "nothing heard for 1.", "PEER_DISCONNECTED",
+                            "nothing can be sent", "PEER_RETRY: Process 1066"}));
+  EXPECT_THAT(story, testing::Not(HasSubstr("PEER_KEEPALIVE_TIMEOUT")));
+}
 
 TEST(RasTrouble, WhoLeavesTellsSomebodyWhoHearsIt) {
   FakeProcess a(0, 10);
