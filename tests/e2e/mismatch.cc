@@ -2,17 +2,21 @@
 // with a communicator of its own unless calls are checked before they are launched (TUTTI_CHECK_CALLS), where one goes
 // on through all. Every rank must get an error that names two ranks and both calls.
 //   mismatch threads RANKS...           all cells, by these numbers of ranks
+//   mismatch watched RANKS...           all cells at once, and nobody ends anything before the watch has told all ranks
 //   mismatch idle RANKS...              a rank does not make a call, and the others wait: reports of stalls name it
 //   mismatch left RANKS...              it destroys the communicator instead
 //   mismatch messages RANKS...          messages with another length on their two ends
-//   mismatch process RANK SIZE CELL     one rank of one cell
+//   mismatch process RANK SIZE COLLECTIVE DIFFERENCE    one rank of one cell
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +32,10 @@ constexpr int kMostRanks = 8;
 constexpr std::size_t kRoom = kCount * kMostRanks;
 constexpr int kFuncs = 5;
 constexpr int kDifferences = 7;
+/// What a loaded machine may add to the time of a stall until all ranks are told.
+constexpr std::chrono::seconds kSlack{10};
+
+using Clock = std::chrono::steady_clock;
 
 enum Func { AllReduce, Reduce, Broadcast, AllGather, ReduceScatter };
 enum Difference { Count, Type, Operator, Root, Kind, Order, Missing };
@@ -87,25 +95,32 @@ std::string textOf(const Made& call) {
   return text;
 }
 
-/// What one rank needs, made once for all cells.
+/// What one rank needs. Its stream waits for no other: communicators of one device may be called at once.
 struct Rank {
   int* in = nullptr;
   int* out = nullptr;
   cudaStream_t stream = nullptr;
 };
 
+Rank newRank(int rank) {
+  Rank one;
+  CHECK(cudaSetDevice(rank), cudaSuccess);
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.in), kRoom * sizeof(int)), cudaSuccess);
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.out), kRoom * sizeof(int)), cudaSuccess);
+  CHECK(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking), cudaSuccess);
+  const std::vector<int> values(kRoom, rank + 1);
+  CHECK(cudaMemcpy(one.in, values.data(), kRoom * sizeof(int), cudaMemcpyHostToDevice), cudaSuccess);
+  return one;
+}
+
+/// Made once for all cells that come one after the other.
 Rank& rankAt(int rank) {
   static Rank ranks[kMostRanks];
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   Rank& one = ranks[rank];
   CHECK(cudaSetDevice(rank), cudaSuccess);
-  if (one.in != nullptr) return one;
-  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.in), kRoom * sizeof(int)), cudaSuccess);
-  CHECK(cudaMalloc(reinterpret_cast<void**>(&one.out), kRoom * sizeof(int)), cudaSuccess);
-  CHECK(cudaStreamCreate(&one.stream), cudaSuccess);
-  const std::vector<int> values(kRoom, rank + 1);
-  CHECK(cudaMemcpy(one.in, values.data(), kRoom * sizeof(int), cudaMemcpyHostToDevice), cudaSuccess);
+  if (one.in == nullptr) one = newRank(rank);
   return one;
 }
 
@@ -143,10 +158,16 @@ bool needsNobody(const Rank& at, const Made& call, int rank) {
   return call.func == Broadcast && (rank == call.root || call.count < kCount || resultIs(at, call.root + 1));
 }
 
-ncclResult_t awaitError(ncclComm_t comm) {
+/// When all ranks must have been told, without any call of theirs.
+Clock::time_point limitFrom(Clock::time_point begun) {
+  const char* const given = std::getenv("TUTTI_STALL_SEC");
+  CHECK(given != nullptr, true);
+  return begun + std::chrono::seconds(std::atoi(given)) + kSlack;
+}
+
+ncclResult_t awaitError(ncclComm_t comm, Clock::time_point end) {
   ncclResult_t state = ncclSuccess;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
+  while (state == ncclSuccess && Clock::now() < end) {
     CHECK(ncclCommGetAsyncError(comm, &state), ncclSuccess);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -182,6 +203,11 @@ std::string placeOf(const Cell& cell, int rank, int ranks) {
          std::to_string(rank) + " of " + std::to_string(ranks);
 }
 
+/// The rank that calls something else.
+int oddOf(const Cell& cell, int ranks) {
+  return cell.number % 3 == 0 ? 0 : ranks - 1;
+}
+
 /// The calls of a cell, as far as they succeed.
 ncclResult_t makeCell(ncclComm_t comm, const Rank& at, const Cell& cell, bool odd) {
   ncclResult_t result = make(comm, at, odd ? cell.wrong : cell.right);
@@ -193,14 +219,14 @@ ncclResult_t makeCell(ncclComm_t comm, const Rank& at, const Cell& cell, bool od
 /// Found at the latest as the communicator ends: whether this rank was told. Every way to end takes its turn.
 bool unchecked(const Cell& cell, const ncclUniqueId& id, int rank, int ranks) {
   const Rank& at = rankAt(rank);
-  const int odd = cell.number % 3 == 0 ? 0 : ranks - 1;
+  const int odd = oddOf(cell, ranks);
   ncclComm_t comm = nullptr;
   // Others may be so far ahead that what they differ in is known before this rank has come to it.
   ncclResult_t result = ncclCommInitRank(&comm, ranks, id, rank);
   if (result == ncclSuccess) result = make(comm, at, Made{});
   if (result == ncclSuccess) result = makeCell(comm, at, cell, rank == odd);
   const int way = cell.number % 8;
-  if (result == ncclSuccess && way == 1) result = awaitError(comm);
+  if (result == ncclSuccess && way == 1) result = awaitError(comm, limitFrom(Clock::now()));
   if (result == ncclSuccess && way % 2 == 0) result = ncclCommFinalize(comm);
   const bool ended = result == ncclSuccess;
   if (ended) result = ncclCommDestroy(comm);
@@ -215,7 +241,7 @@ bool unchecked(const Cell& cell, const ncclUniqueId& id, int rank, int ranks) {
 /// Refused by all ranks alike, before anything runs; then the communicator goes on.
 void checked(ncclComm_t comm, const Cell& cell, int rank, int ranks) {
   const Rank& at = rankAt(rank);
-  const int odd = cell.number % 3 == 0 ? 0 : ranks - 1;
+  const int odd = oddOf(cell, ranks);
   const int times = cell.difference == Order ? 2 : 1;
   for (int time = 0; time < times; ++time) {
     const ncclResult_t result = make(comm, at, (rank == odd) == (time == 0) ? cell.wrong : cell.right);
@@ -242,6 +268,18 @@ bool mustCheck() {
   return given != nullptr && std::string(given) == "1";
 }
 
+/// One communicator for all of them.
+void checkedInTurn(std::span<const Cell> cells, const ncclUniqueId& id, int rank, int ranks) {
+  const Rank& at = rankAt(rank);
+  ncclComm_t comm = nullptr;
+  CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+  CHECK(make(comm, at, Made{}), ncclSuccess);
+  for (const Cell& cell : cells) checked(comm, cell, rank, ranks);
+  CHECK(make(comm, at, Made{}), ncclSuccess);
+  if (!sumIsRight(at, ranks)) complain("after all refusals", "a wrong sum");
+  CHECK(ncclCommDestroy(comm), ncclSuccess);
+}
+
 void matrix(int ranks) {
   const std::vector<Cell> cells = allCells();
   if (!mustCheck()) {
@@ -253,18 +291,51 @@ void matrix(int ranks) {
     }
   } else {
     const ncclUniqueId id = newId();
-    onThreads(ranks, [&](int rank) {
-      const Rank& at = rankAt(rank);
-      ncclComm_t comm = nullptr;
-      CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
-      CHECK(make(comm, at, Made{}), ncclSuccess);
-      for (const Cell& cell : cells) checked(comm, cell, rank, ranks);
-      CHECK(make(comm, at, Made{}), ncclSuccess);
-      if (!sumIsRight(at, ranks)) complain("after all refusals", "a wrong sum");
-      CHECK(ncclCommDestroy(comm), ncclSuccess);
-    });
+    onThreads(ranks, [&](int rank) { checkedInTurn(cells, id, rank, ranks); });
   }
   std::printf("%zu cells of %d ranks\n", cells.size(), ranks);
+}
+
+/// The ranks of a cell call at once, and end at once. Returns how long it took until this one was told.
+Clock::duration toldByTheWatch(const Cell& cell, const Rank& at, const ncclUniqueId& id, std::barrier<>& together,
+                               int rank, int ranks) {
+  const int odd = oddOf(cell, ranks);
+  ncclComm_t comm = nullptr;
+  CHECK(cudaSetDevice(rank), cudaSuccess);
+  CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+  CHECK(make(comm, at, Made{}), ncclSuccess);
+  together.arrive_and_wait();
+  const Clock::time_point begun = Clock::now();
+  ncclResult_t result = makeCell(comm, at, cell, rank == odd);
+  if (result == ncclSuccess) result = awaitError(comm, limitFrom(begun));
+  const Clock::time_point told = Clock::now();
+  const std::string text = ncclGetLastError(comm);
+  const std::string where = placeOf(cell, rank, ranks) + ", watched";
+  if (!isNamed(result, text, odd, cell)) complain(where, std::to_string(result) + ": " + text);
+  if (told > limitFrom(begun)) complain(where, "told too late");
+  together.arrive_and_wait();  // an abort of one is told to the others
+  endIt(comm);
+  return told - begun;
+}
+
+void watched(int ranks) {
+  const std::vector<Cell> cells = allCells();
+  std::vector<ncclUniqueId> ids;
+  std::vector<std::unique_ptr<std::barrier<>>> together;
+  std::vector<Rank> members;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    ids.push_back(newId());
+    together.push_back(std::make_unique<std::barrier<>>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) members.push_back(newRank(rank));
+  }
+  std::vector<Clock::duration> times(members.size());
+  onThreads(static_cast<int>(members.size()), [&](int thread) {
+    const auto member = static_cast<std::size_t>(thread);
+    const auto cell = static_cast<std::size_t>(thread / ranks);
+    times[member] = toldByTheWatch(cells[cell], members[member], ids[cell], *together[cell], thread % ranks, ranks);
+  });
+  const std::chrono::duration<double> last = *std::max_element(times.begin(), times.end());
+  std::printf("%zu cells of %d ranks, the last one told after %.1f s\n", cells.size(), ranks, last.count());
 }
 
 Cell missedCall(int func) {
@@ -276,8 +347,7 @@ Cell missedCall(int func) {
 }
 
 /// The last rank destroys the communicator where all others make one more call.
-void left(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
-  const Rank& at = rankAt(rank);
+void left(const Cell& cell, const Rank& at, int rank, int ranks, ncclComm_t comm) {
   if (rank == ranks - 1) {
     if (!sumIsRight(at, ranks)) complain(placeOf(cell, rank, ranks), "a wrong sum");
     ncclCommDestroy(comm);
@@ -286,9 +356,13 @@ void left(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
   ncclResult_t result = make(comm, at, cell.right);
   if (result == ncclSuccess) result = ncclCommFinalize(comm);
   const std::string text = ncclGetLastError(comm);
-  const bool named = result == ncclInvalidUsage && text.find(textOf(cell.right)) != std::string::npos &&
-                     text.find("rank " + std::to_string(ranks - 1) + " (host ") != std::string::npos;
-  const bool early = result == ncclSuccess && needsNobody(at, cell.right, rank);
+  const auto has = [&text](const std::string& part) { return text.find(part) != std::string::npos; };
+  const std::string gone = "rank " + std::to_string(ranks - 1) + " (host ";
+  // Ranks that check their calls wait for each other: they know who has left, and not what it has not called.
+  const bool named = mustCheck()
+                         ? result == ncclRemoteError && has(gone) && has("has left the communicator, while rank ")
+                         : result == ncclInvalidUsage && has(gone) && has(textOf(cell.right));
+  const bool early = result == ncclSuccess && !mustCheck() && needsNobody(at, cell.right, rank);
   if (!named && !early) complain(placeOf(cell, rank, ranks), std::to_string(result) + ": " + text);
   if (early) {
     ncclCommDestroy(comm);
@@ -299,42 +373,37 @@ void left(const Cell& cell, int rank, int ranks, ncclComm_t comm) {
 
 /// It stays, and makes no call: nothing ends, and reports of stalls name it.
 void idle(const Cell& cell, const Rank& at, bool last, ncclComm_t comm) {
-  if (last) return std::this_thread::sleep_for(std::chrono::seconds(60));
-  CHECK(make(comm, at, cell.right), ncclSuccess);
+  if (!last) CHECK(make(comm, at, cell.right), ncclSuccess);
   std::this_thread::sleep_for(std::chrono::seconds(60));
 }
 
-/// The rank has made one call, and then ends the cell as `body` does.
-void afterOneCall(const ncclUniqueId& id, const Rank& at, int rank, int ranks,
-                  const std::function<void(ncclComm_t)>& body) {
-  ncclComm_t comm = nullptr;
-  CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
-  CHECK(make(comm, at, Made{}), ncclSuccess);
-  body(comm);
-}
-
-void missing(int ranks, bool leaves) {
-  std::vector<ncclUniqueId> ids;
-  for (int func = 0; func < kFuncs; ++func) ids.push_back(newId());
-  if (leaves) {
+/// Five communicators of each number of ranks, all at once, for each takes seconds.
+void missing(std::span<const int> numbers, bool leaves) {
+  struct Member {
+    int func, rank, ranks;
+    ncclUniqueId id;
+    Rank at;
+  };
+  std::vector<Member> members;
+  for (const int ranks : numbers) {
     for (int func = 0; func < kFuncs; ++func) {
-      onThreads(ranks, [&](int rank) {
-        afterOneCall(ids[static_cast<std::size_t>(func)], rankAt(rank), rank, ranks,
-                     [&](ncclComm_t comm) { left(missedCall(func), rank, ranks, comm); });
-      });
+      const ncclUniqueId id = newId();
+      for (int rank = 0; rank < ranks; ++rank) members.push_back({func, rank, ranks, id, newRank(rank)});
     }
-  } else {  // all at once, for each takes seconds
-    onThreads(kFuncs * ranks, [&](int thread) {
-      const int func = thread % kFuncs;
-      const int rank = thread / kFuncs;
-      // Threads call in any order: on one stream their communicators would wait for each other.
-      Rank own = rankAt(rank);
-      CHECK(cudaStreamCreate(&own.stream), cudaSuccess);
-      afterOneCall(ids[static_cast<std::size_t>(func)], own, rank, ranks,
-                   [&](ncclComm_t comm) { idle(missedCall(func), own, rank == ranks - 1, comm); });
-    });
   }
-  std::printf("%d cells of %d ranks\n", kFuncs, ranks);
+  onThreads(static_cast<int>(members.size()), [&](int thread) {
+    const auto& [func, rank, ranks, id, at] = members[static_cast<std::size_t>(thread)];
+    CHECK(cudaSetDevice(rank), cudaSuccess);
+    ncclComm_t comm = nullptr;
+    CHECK(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
+    CHECK(make(comm, at, Made{}), ncclSuccess);
+    if (leaves) {
+      left(missedCall(func), at, rank, ranks, comm);
+    } else {
+      idle(missedCall(func), at, rank == ranks - 1, comm);
+    }
+  });
+  for (const int ranks : numbers) std::printf("%d cells of %d ranks\n", kFuncs, ranks);
 }
 
 /// The first and the last rank exchange messages, one of which has two lengths: both hear of it, whether the shorter
@@ -383,26 +452,37 @@ void messages(int ranks) {
   std::printf("%zu messages between %d ranks\n", std::size(all), ranks);
 }
 
-void process(int rank, int ranks, int number) {
-  const Cell cell = allCells().at(static_cast<std::size_t>(number));
+void process(int rank, int ranks, const std::string& func, const std::string& difference) {
+  const std::vector<Cell> cells = allCells();
+  const auto cell = std::find_if(cells.begin(), cells.end(), [&](const Cell& one) {
+    return kFuncNames[one.func] == func && kDifferenceNames[one.difference] == difference;
+  });
+  CHECK(cell != cells.end(), true);
   ncclUniqueId id;
   CHECK(ncclGetUniqueId(&id), ncclSuccess);  // NCCL_COMM_ID says where they meet
-  unchecked(cell, id, rank, ranks);
-  std::printf("1 cell of %d ranks\n", ranks);
+  bool told = true;
+  if (mustCheck()) {
+    checkedInTurn(std::span(&*cell, 1), id, rank, ranks);
+  } else {
+    told = unchecked(*cell, id, rank, ranks);
+  }
+  std::printf("%s\n", told ? "was told" : "waited for nobody");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  if (what == "process" && argc == 5) {
-    process(std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]));
+  if (what == "process" && argc == 6) {
+    process(std::atoi(argv[2]), std::atoi(argv[3]), argv[4], argv[5]);
   } else {
-    for (int i = 2; i < argc; ++i) {
-      const int ranks = std::atoi(argv[i]);
+    std::vector<int> numbers;
+    for (int i = 2; i < argc; ++i) numbers.push_back(std::atoi(argv[i]));
+    if (what == "idle" || what == "left") missing(numbers, what == "left");
+    for (const int ranks : numbers) {
       if (what == "threads") matrix(ranks);
+      if (what == "watched") watched(ranks);
       if (what == "messages") messages(ranks);
-      if (what == "idle" || what == "left") missing(ranks, what == "left");
     }
   }
   std::printf("%s\n", failures == 0 ? "all named" : "not all named");
