@@ -13,7 +13,7 @@ from sass import code, loops, report  # noqa: E402
 
 # As nvdisasm prints it: a loop behind a table of jumps.
 PRINTED = '''
-	.section	.text.tutti_Broadcast_Ring_Simple_Copy_i8,"ax",@progbits
+        .section .text.tutti_Broadcast_Ring_Simple_Copy_i8,"ax",@progbits
 tutti_Broadcast_Ring_Simple_Copy_i8:
 .text.tutti_Broadcast_Ring_Simple_Copy_i8:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
