@@ -40,8 +40,9 @@ def conform(ranks, *options, **env):
 
 
 def conformance():
-    conform(2, "--quick")
-    conform(4, "--quick", "--types", "int8,bfloat16,float")
+    # The network carries bytes: a type of each size, and one whose sums are rounded.
+    conform(2, "--quick", "--types", "int8,bfloat16,float,double")
+    conform(4, "--quick", "--types", "int8,float")
 
 
 WAYS = {
@@ -64,7 +65,7 @@ WAYS = {
 def ways():
     for name, env in WAYS.items():
         start = time.monotonic()
-        conform(2, "--counts", "0,127,65537", "--types", "float", "--only", "all_reduce,broadcast,alltoall", **env)
+        conform(2, "--counts", "127,65537", "--types", "float", "--only", "all_reduce,alltoall", **env)
         print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
 
 
