@@ -205,6 +205,7 @@ void addFromInteger(std::vector<Instruction>& table, const Integer& from, const 
   const auto convert = [&](std::uint64_t a) {
     const volatile std::int64_t asSigned = static_cast<std::int64_t>(from.cut(a));
     const volatile std::uint64_t asUnsigned = static_cast<std::uint64_t>(from.cut(a));
+    if (asUnsigned == 0) return F{0};  // clang++ makes it -0 where numbers are rounded downwards
     return rounding(processor, [&] { return from.isSigned ? static_cast<F>(asSigned) : static_cast<F>(asUnsigned); });
   };
   table.push_back({std::string("cvt.") + mode + "." + to + "." + from.name + " %d, %a;", to + " = " + from.inRegister(),
