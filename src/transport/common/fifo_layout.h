@@ -46,16 +46,22 @@ constexpr std::size_t sharedBytes(device::Direction direction, const SlotBytes& 
   return direction == device::Direction::Send ? kSenderBytes : receiverLayout(slotBytes).bytes;
 }
 
+/// An address further on in memory of a device: the host has no objects there, and computes with numbers. Of null,
+/// where the peer's memory was not opened, it gives an address that nobody may use.
+inline std::byte* further(std::byte* address, std::size_t bytes) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) + bytes);
+}
+
 /// The FIFOs of an end, as its device addresses the memory of both; `steps`: its private counters.
 inline device::ConnFifos fifosIn(const SlotBytes& slotBytes, std::byte* receiver, std::byte* sender, std::byte* steps) {
   const ReceiverLayout layout = receiverLayout(slotBytes);
   device::ConnFifos fifos{};
   for (std::size_t p = 0; p < slotBytes.size(); ++p) {
     fifos.slotBytes[p] = slotBytes[p];
-    fifos.slots[p] = slotBytes[p] == 0 ? nullptr : receiver + layout.slots[p];
+    fifos.slots[p] = slotBytes[p] == 0 ? nullptr : further(receiver, layout.slots[p]);
   }
-  fifos.tail = reinterpret_cast<device::Counter*>(receiver + kCounterOffset);
-  fifos.head = reinterpret_cast<device::Counter*>(sender + kCounterOffset);
+  fifos.tail = reinterpret_cast<device::Counter*>(further(receiver, kCounterOffset));
+  fifos.head = reinterpret_cast<device::Counter*>(further(sender, kCounterOffset));
   fifos.step = reinterpret_cast<device::Counter*>(steps);
   return fifos;
 }
