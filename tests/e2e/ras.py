@@ -14,13 +14,14 @@ from ras_job import (GENEROUS, INFO, Job, Monitor, all_do, answers_clients, ask,
 from ras_reports import TEXT_REPORT, check_json, check_text
 from support import check, environment, free_port, main
 
-# Seconds, as the factor of a tenth makes them. A keep-alive goes out by a clock that ticks twice in each, so the last
+# Seconds, as the factor makes them. A keep-alive goes out by a clock that ticks twice in each, so the last
 # sign of a process may be up to two of them old when it stops.
-FACTOR = 0.1
+FACTOR = 0.2
 KEEP_ALIVE, WARN, DEAD = 1 * FACTOR, 5 * FACTOR, 60 * FACTOR
-# What a loaded machine may add; and how late a process may be with its signs before it stops.
-LATE = 5
-SLOW = 0.25
+# What a loaded machine may add; and how late a process may be with its signs before it stops. The silence that an event
+# states is exact.
+LATE = 20
+SLOW = 1
 
 
 def job_is_seen_from_its_beginning_to_its_end():
@@ -153,7 +154,8 @@ def stopped_process_is_missed_then_dead_and_a_killed_one_as_well():
 
 
 def process_that_goes_on_in_time_has_recovered():
-    with Job(3, NCCL_RAS_TIMEOUT_FACTOR=2 * FACTOR) as ranks:
+    patience = 4  # a process of a loaded machine may be silent for a second
+    with Job(3, NCCL_RAS_TIMEOUT_FACTOR=patience * FACTOR) as ranks:
         init(ranks)
         stopped = ranks[2]
         before = in_ring(ranks)[in_ring(ranks).index(stopped) - 1]
@@ -164,7 +166,7 @@ def process_that_goes_on_in_time_has_recovered():
             check(not monitor.find("PEER_RECOVERED", stopped), monitor.events)
             stopped.child.send_signal(signal.SIGCONT)
             monitor.hear("PEER_RECOVERED", stopped)
-            time.sleep(2 * WARN)
+            time.sleep(1.5 * patience * WARN)
             for rank in ranks:
                 check(states(ask_json(rank)) == 3 * ["answered"], "nobody is missed any more")
                 check(not monitor.find("PEER_DEAD", rank), monitor.events)
@@ -209,10 +211,10 @@ def silence_and_death_are_told_in_time(ranks):
         killed.child.send_signal(signal.SIGKILL)
         killed.child.wait()
         asked = time.monotonic()
-        report = ask_json(ring[0], "--timeout", "1")
+        ask_json(ring[0], "--timeout", "1")
         check(time.monotonic() - asked < 1 + LATE, "the report comes within its time")
+        report = becomes(ring[0], lambda report: report["communicators"][0]["ranks_count"] == 48, "48 of 64 ranks answer")
         comm = report["communicators"][0]
-        check(comm["ranks_count"] == 48, f"{comm['ranks_count']} ranks of 64 are there")
         gone = [(rank["pid"], rank["status"]["considered_dead"]) for rank in comm["missing_ranks"]]
         check(sorted(gone) == sorted(8 * [(stopped.pid, False)] + 8 * [(killed.pid, False)]), gone)
         for monitor, lost in ((by_stopped, stopped), (by_killed, killed)):
@@ -231,17 +233,18 @@ def silence_and_death_are_told_in_time(ranks):
             check(f"Process {dead.pid} on node 127.0.0.1 managing GPUs 0,1,2,3,4,5,6,7" in said, said)
 
 
-def of_sixty_four_ranks_those_that_lag_are_stopped_or_killed_are_named_in_time():
-    """Eight processes of eight ranks; times a tenth of what they are."""
+def of_sixty_four_ranks_those_that_are_stopped_or_killed_are_named_in_time():
+    """Eight processes of eight ranks; times a fifth of what they are."""
     with Job(8, per_process=8, NCCL_MAX_NCHANNELS=1, NCCL_RAS_TIMEOUT_FACTOR=FACTOR) as ranks:
         init(ranks)
-        those_that_lag_are_named(ranks)
         silence_and_death_are_told_in_time(ranks)
 
 
-def many_ranks_and_clients_are_no_trouble():
+def of_sixty_four_ranks_those_that_lag_are_named_and_a_hundred_clients_are_no_trouble():
+    """With the times as they are: while 56 kernels of a small machine wait, a process may be silent for a while."""
     with Job(8, per_process=8, NCCL_MAX_NCHANNELS=1) as ranks:
         init(ranks)
+        those_that_lag_are_named(ranks)
         report = ask_json(ranks[3])
         check(report["communicators"][0]["ranks_count"] == 64, report)
         clients = [socket.create_connection(("127.0.0.1", ranks[5].port), timeout=GENEROUS) for _ in range(100)]
@@ -389,8 +392,9 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main(job_is_seen_from_its_beginning_to_its_end, collective_that_does_not_end_is_told_by_every_rank,
          stopped_process_is_missed_then_dead_and_a_killed_one_as_well, process_that_goes_on_in_time_has_recovered,
-         of_sixty_four_ranks_those_that_lag_are_stopped_or_killed_are_named_in_time,
-         many_ranks_and_clients_are_no_trouble, dialogue_of_ncclras_goes_as_that_expects,
+         of_sixty_four_ranks_those_that_are_stopped_or_killed_are_named_in_time,
+         of_sixty_four_ranks_those_that_lag_are_named_and_a_hundred_clients_are_no_trouble,
+         dialogue_of_ncclras_goes_as_that_expects,
          queries_go_on_while_communicators_come_and_go, thousands_of_polls_leave_memory_as_it_is,
          jobs_with_ports_of_their_own_answer_for_themselves,
          clients_of_other_hosts_find_no_door_unless_one_is_asked_for, switched_off_it_is_silent,

@@ -164,11 +164,12 @@ def ask_json(rank, *options):
 
 
 def becomes(rank, holds, what):
+    """Asks until the report is as it should be; gives that report."""
     deadline = time.monotonic() + GENEROUS
     while True:
         report = ask_json(rank, "--timeout", "1")
         if holds(report):
-            return
+            return report
         check(time.monotonic() < deadline, f"{what}: not within {GENEROUS} s: {json.dumps(report, indent=1)}")
         time.sleep(0.1)
 

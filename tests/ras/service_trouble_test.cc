@@ -88,9 +88,9 @@ TEST(RasTrouble, TellsTheStagesOfAConnectionThatIsNeverAnswered) {
   const std::string story = storyOf(watcher, stopped.self, "PEER_TIMEOUT_DEAD");
   // Twice at least in 60 s, after 20 s each.
   const std::string who = ": Process 1077 on node 127.0.0.1 managing GPU 13";
-  EXPECT_TRUE(tells(story, {"PEER_UNRESPONSIVE" + who + " nothing heard for 0.",
-                            "PEER_INIT_TIMEOUT" + who + " no handshake for 0.6 s\n", "PEER_RETRY" + who + "\n",
-                            "PEER_INIT_TIMEOUT" + who, "PEER_TIMEOUT_DEAD" + who + " nothing heard for 1."}));
+  EXPECT_TRUE(tells(story, {"PEER_UNRESPONSIVE" + who + " nothing heard for ",
+                            "PEER_INIT_TIMEOUT" + who + " no handshake for ", "PEER_RETRY" + who + "\n",
+                            "PEER_INIT_TIMEOUT" + who, "PEER_TIMEOUT_DEAD" + who + " nothing heard for "}));
   EXPECT_THAT(story, testing::Not(HasSubstr("PEER_CONNECTED")));
 }
 
@@ -265,7 +265,7 @@ TEST(RasTrouble, MakesAConnectionAnewOnWhichNothingCanBeSent) {
   EXPECT_THAT(monitor.hearUntil("PEER_CONNECTED"), HasSubstr("PEER_CONNECTED: Process 1066"));
   watcher.service->add(crowd());
   const std::string story = monitor.hearUntil("PEER_RETRY");
-  EXPECT_TRUE(tells(story, {"PEER_SEND_STUCK: Process 1066", "nothing heard for 1.", "PEER_DISCONNECTED",
+  EXPECT_TRUE(tells(story, {"PEER_SEND_STUCK: Process 1066", "nothing heard for ", "PEER_DISCONNECTED",
                             "nothing can be sent", "PEER_RETRY: Process 1066"}));
   EXPECT_THAT(story, testing::Not(HasSubstr("PEER_KEEPALIVE_TIMEOUT")));
 }
