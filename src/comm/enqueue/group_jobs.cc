@@ -23,7 +23,7 @@ class FirstError {
     const bool echo = first_.code() == ncclRemoteError && why.code() != ncclRemoteError;
     if (!first_.ok() && !echo) return;
     first_ = why;
-    text_ = lastErrorText();
+    text_ = threadErrorText();  // not the process's: that may be another communicator's
   }
   /// After it the text is the calling thread's last error: it was another's.
   Status take() {
