@@ -358,10 +358,9 @@ void left(const Cell& cell, const Rank& at, int rank, int ranks, ncclComm_t comm
   const std::string text = ncclGetLastError(comm);
   const auto has = [&text](const std::string& part) { return text.find(part) != std::string::npos; };
   const std::string gone = "rank " + std::to_string(ranks - 1) + " (host ";
-  // Ranks that check their calls wait for each other: they know who has left, and not what it has not called.
-  const bool named = mustCheck()
-                         ? result == ncclRemoteError && has(gone) && has("has left the communicator, while rank ")
-                         : result == ncclInvalidUsage && has(gone) && has(textOf(cell.right));
+  // Who sees it first tells the others.
+  const bool told = result == ncclInvalidUsage || (result == ncclRemoteError && has("(heard by rank "));
+  const bool named = told && has(gone) && has(textOf(cell.right));
   const bool early = result == ncclSuccess && !mustCheck() && needsNobody(at, cell.right, rank);
   if (!named && !early) complain(placeOf(cell, rank, ranks), std::to_string(result) + ": " + text);
   if (early) {

@@ -91,19 +91,8 @@ std::string DepartureWatch::missedBy(const Gone& gone) const {
 }
 
 void DepartureWatch::fail(const Gone& gone) {
-  const std::string who = comm_.parts.bootstrap->describeDeparture(gone.rank);
-  const std::string what = comm_.parts.launcher->lastLaunch() + missedBy(gone);
-  if (gone.exited) {
-    return failComm(comm_, tutti::fail(ncclRemoteError,
-                                       "{}, but {} of {} waits for it. Let every rank finish what it has "
-                                       "begun with the others before its process ends",
-                                       who, what, describeComm(comm_)));
-  }
-  const Status why = tutti::fail(ncclInvalidUsage,
-                                 "{}, but {} of {} waits for it; do all ranks call the same operations "
-                                 "before they destroy the communicator?",
-                                 who, what, describeComm(comm_));
-  failComm(comm_, why, Fault::Other);
+  const Status why = failedByDeparture(comm_, gone.rank, comm_.parts.launcher->lastLaunch() + missedBy(gone));
+  failComm(comm_, why, faultOnConnection(why));
 }
 
 }  // namespace tutti::comm

@@ -46,6 +46,14 @@ std::string textOf(const std::vector<Call>& first, const Signature& ofFirst, con
       otherName, listed(other, place, ofOther.before), firstName, listed(first, place, ofFirst.before));
 }
 
+/// The first rank that has left; -1: none.
+int firstGone(const ncclComm& comm) {
+  for (int rank = 0; rank < comm.identity.nRanks; ++rank) {
+    if (rank != comm.identity.rank && comm.parts.bootstrap->hasLeft(rank)) return rank;
+  }
+  return -1;
+}
+
 }  // namespace
 
 Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::uint64_t before,
@@ -72,8 +80,17 @@ Status compareGroup(ControlChannel& channel, std::span<const Call> calls, std::u
 Status compareGroup(ncclComm& comm, std::span<const Call> calls) {
   const PeerWait wait(comm);
   bootstrap::Bootstrap& bootstrap = *comm.parts.bootstrap;
-  return compareGroup(bootstrap, calls, comm.calls->log().called(),
-                      [&bootstrap](int rank) { return bootstrap.describe(rank); });
+  const std::uint64_t before = comm.calls->log().called();
+  const Status compared =
+      compareGroup(bootstrap, calls, before, [&bootstrap](int rank) { return bootstrap.describe(rank); });
+  if (!compared.ok() && comm.abort.raised()) restoreLastError(comm.abort.text());  // another thread's
+  const int gone = compared.code() == ncclRemoteError && !comm.abort.raised() ? firstGone(comm) : -1;
+  if (gone < 0) return compared;
+  // The bootstrap knows that a rank is missed, and not in what.
+  const std::string missed = fmt::format("the {} collective ({})", ordinal(before + 1), describeCall(calls.front()));
+  const Status why = failedByDeparture(comm, gone, missed);
+  failComm(comm, why, faultOnConnection(why));
+  return why;
 }
 
 }  // namespace tutti::comm

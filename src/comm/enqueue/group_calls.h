@@ -15,7 +15,8 @@ struct ncclComm;
 namespace tutti::comm {
 
 /// Collective over the ranks of `comm`, outside of any other exchange of its: compares their calls.
-/// ncclInvalidUsage on all ranks alike, where they differ, naming two ranks and their calls. Errors: the bootstrap's.
+/// ncclInvalidUsage on all ranks alike, where they differ, naming two ranks and their calls. Where a rank has left
+/// in place of calling, the communicator fails, naming it and the first of these calls. Other errors: the bootstrap's.
 Status compareGroup(ncclComm& comm, std::span<const Call> calls);
 
 /// The same with calls, of which the communicator had `before`. `describe`: a rank for messages.

@@ -52,6 +52,15 @@ void failComm(ncclComm& comm, Status why, Fault fault) {
   restoreLastError(comm.abort.text());
 }
 
+Status failedByDeparture(const ncclComm& comm, int rank, const std::string& what) {
+  const bootstrap::Bootstrap& bootstrap = *comm.parts.bootstrap;
+  const bool exited = bootstrap.hasExited(rank);
+  return fail(exited ? ncclRemoteError : ncclInvalidUsage, "{}, but {} of {} waits for it{}",
+              bootstrap.describeDeparture(rank), what, describeComm(comm),
+              exited ? ". Let every rank finish what it has begun with the others before its process ends"
+                     : "; do all ranks call the same operations before they destroy the communicator?");
+}
+
 bootstrap::Bootstrap* joinedBootstrap(ncclComm& comm) {
   const std::lock_guard lock(comm.progress.mutex);
   return comm.progress.joined;

@@ -241,6 +241,10 @@ inline void failComm(ncclComm& comm, Status why) {
   failComm(comm, why, faultOf(why));
 }
 
+/// The error of a communicator where `what` waits for a rank that has left: names both, and what to do. To fail with as
+/// faultOnConnection() says.
+Status failedByDeparture(const ncclComm& comm, int rank, const std::string& what);
+
 /// Tells the peers of a failure with that text, where no other one was told before. The communicator itself goes on.
 void announceFailure(ncclComm& comm, Status why, const std::string& text, Fault fault);
 
