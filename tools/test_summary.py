@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Adds up Meson's JUnit logs: prints what was skipped, what failed with the end of what it printed, the tests that took
-longest, and at the end the line `N passed, N failed, N skipped`.
+longest, how long steps took, and at the end the line `N passed, N failed, N skipped`.
 
-usage: test_summary.py NAME=LOG.junit.xml ... [--failed TEXT]...   (--failed counts a step that could not run at all)
+usage: test_summary.py NAME=LOG.junit.xml ... [--failed TEXT]... [--took TEXT]...
+--failed counts a step that could not run at all; --took is a line to print near the end.
 Exits with 1 if anything failed or nothing passed.
 """
 import sys
@@ -67,13 +68,16 @@ def print_longest(rows):
 
 def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    longest, failures = [], []
+    longest, failures, steps = [], [], []
     arguments = sys.argv[1:]
     while arguments:
         argument = arguments.pop(0)
         if argument == "--failed":
             counts["failed"] += 1
             failures.append(f"FAILED   {arguments.pop(0)}")
+            continue
+        if argument == "--took":
+            steps.append(arguments.pop(0))
             continue
         label, log = argument.split("=", 1)
         longest += [(took, label, name) for name, took in times(log).items()]
@@ -87,6 +91,8 @@ def main():
     for failure in failures:
         print(failure)
     print_longest(longest)
+    for step in steps:
+        print(step)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 

@@ -40,6 +40,10 @@ class Summary(unittest.TestCase):
         self.assertEqual(lines, ["The longest tests:",
                                  "     4.0 s  [plain] tutti.tutti:unit / net", "3 passed, 0 failed, 0 skipped"])
 
+    def test_says_before_the_counts_how_long_steps_took(self):
+        _, lines = summary(GTEST, more=["--took", "plain: built in 3 s", "--failed", "asan", "--took", "asan: none"])
+        self.assertEqual(lines[-3:], ["plain: built in 3 s", "asan: none", "3 passed, 1 failed, 0 skipped"])
+
     def test_counts_what_failed_and_what_could_not_run(self):
         status, lines = summary(FAILED, GTEST, more=["--failed", "asan: the build"])
         self.assertEqual((status, lines[-1]), (1, "3 passed, 2 failed, 0 skipped"))
