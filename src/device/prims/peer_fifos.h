@@ -97,6 +97,7 @@ class PeerFifosOf {
   /// Calls f(i) for the entries that the calling thread looks after.
   template <class F>
   TUTTI_DEVICE void forOwned(Entries entries, F f) const {
+    if (entries.first >= entries.last) return;
     const int size = static_cast<int>(crew_.group.size);
     int i = static_cast<int>(crew_.group.rank);
     if (i < entries.first) i += (entries.first - i + size - 1) / size * size;

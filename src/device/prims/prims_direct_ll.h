@@ -65,7 +65,8 @@ class DirectLL {
           for (int u = 0; u < kPolls; ++u) {
             const int p = first + u;
             if (p >= peers_.n) break;
-            const Line next = p == peers_.self ? mine : theirs[u];
+            Line next = theirs[u];
+            if (p == peers_.self) next = mine;
             sum = p == 0 ? next : op_.combine(sum, next);
           }
         }
