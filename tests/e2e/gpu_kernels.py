@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What nvcc makes runs on the software GPU and gives the right results: the library's kernels, with their inline
 assembly, and a program's own."""
+import os
 import sys
 import tempfile
 
 from failures import close, expect_errors, kill, start
 from support import BUILD, SKIP, Process, check, free_port, main, run, run_for_code
+from trace_file import WHOLE, Kind, TraceFile
 
 CONFORMANCE = BUILD / "tests/e2e/conformance"
 PERF = BUILD / "bench/all_reduce_perf"
@@ -81,6 +83,22 @@ def kernels_of_survivors_end_when_a_rank_is_killed():
             close(processes)
 
 
+def channels_are_timed_by_the_clock_of_their_kernel():
+    calls = 6
+    with tempfile.TemporaryDirectory() as folder:
+        ptx(2, PERF, "-g", 2, "-b", "64K", "-e", "64K", "-n", calls - 1, "-w", 1, "-c", 0, NCCL_ALGO="Ring",
+            TUTTI_TRACE=f"{folder}/a.trace")
+        told = TraceFile(os.path.join(folder, "a.trace")).of(Kind.KERNEL)
+    kernels = {(one.comm, one.number): one for one in told if one.a == WHOLE}
+    channels = [one for one in told if one.a != WHOLE]
+    check(len(kernels) >= 2 * calls, f"{len(kernels)} kernels of 2 ranks and {calls} calls")
+    for launch, kernel in kernels.items():
+        own = [one for one in channels if (one.comm, one.number) == launch]
+        check(len({one.a for one in own}) == len(own) > 0, f"channels of launch {launch}: {own}")
+        check(all(kernel.begin <= one.begin < one.end <= kernel.end for one in own), f"{kernel}\n{own}")
+    check({(one.comm, one.number) for one in channels} == set(kernels), "each channel has its kernel")
+
+
 def training_with_kernels_of_its_own_ends_with_the_weights_of_the_host():
     said = run(4, BUILD / "examples/05_own_kernels", 4, 100, SOFTGPU_PTX_CACHE=CACHE)
     check("4 devices: weights differ by at most" in said, said)
@@ -104,4 +122,5 @@ if __name__ == "__main__":
     main(every_protocol_of_ring_and_tree, what_is_chosen_for_each_collective, over_shared_memory_and_tcp,
          kernels_of_both_forms_do_not_meet, halves_and_small_floats, threads_in_any_order,
          kernels_of_survivors_end_when_a_rank_is_killed, kernels_for_the_host_are_not_needed,
+         channels_are_timed_by_the_clock_of_their_kernel,
          training_with_kernels_of_its_own_ends_with_the_weights_of_the_host)
