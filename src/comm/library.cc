@@ -19,9 +19,9 @@ namespace tutti::comm {
 
 namespace {
 
-/// An env plugin's init, under the watch. The watch reads no settings but from the environment: nobody else answers
-/// yet.
-Status initEnvPlugin(const plugin::EnvSource::Call& init) {
+/// What an env plugin is begun by, under the watch. The watch reads no settings but from the environment: nobody else
+/// answers yet.
+Status beginEnvPlugin(const plugin::EnvSource::Call& call) {
   const Params told = Params().forCommunicator(processEnvironment());
   InitStall stall(
       {.who = fmt::format("process {} on host {}", ::getpid(), hostName()),
@@ -29,13 +29,13 @@ Status initEnvPlugin(const plugin::EnvSource::Call& init) {
        .limits = {std::chrono::seconds(told.misc.stallSec), std::chrono::seconds(told.misc.stallAlarmSec)}});
   stall.enter("env plugin");
   const WatchedInit watched(stall, "");
-  return init();
+  return call();
 }
 
 }  // namespace
 
 Status startLibraryWithoutCuda() {
-  TRY(plugin::startEnvironment(initEnvPlugin));
+  TRY(plugin::startEnvironment(beginEnvPlugin));
   readCommSettings();
   startTrace(-1);
   return {};

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/threads/activity.h"
+#include "plugin/plugin_calls.h"
 
 namespace tutti::plugin {
 
@@ -24,6 +26,12 @@ bool saysMissing(std::string_view words, std::string_view file) {
 void append(std::string& list, std::string_view separator, std::string_view word) {
   if (!list.empty()) list += separator;
   list += word;
+}
+
+/// Its constructors run. Meanwhile others can see that this thread is in there (ActivitySlot).
+DlLibrary openNoted(const std::string& file, std::string* words) {
+  const CallNote note("dlopen", lastingText(file), kNoDevice);
+  return DlLibrary::open(file, words);
 }
 
 OpenedPlugin openProgram(const PluginKind& kind) {
@@ -77,7 +85,7 @@ OpenedPlugin openPlugin(const PluginKind& kind, const std::string& name) {
   std::string missing;
   for (const std::string& file : pluginFileNames(kind, name)) {
     std::string words;
-    opened.library = DlLibrary::open(file, &words);
+    opened.library = openNoted(file, &words);
     if (opened.library.valid()) {
       const std::string found = opened.library.path();
       opened.path = found.empty() ? file : found;

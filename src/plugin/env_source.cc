@@ -44,7 +44,13 @@ SingleLibrary openEnvLibrary(const std::string& value) {
 
 Status EnvSource::load(const Attended& attended) {
   const std::string value = environment_.get("NCCL_ENV_PLUGIN").value_or("");
-  SingleLibrary found = openEnvLibrary(value);
+  SingleLibrary found;
+  const Call open = [&] {
+    found = openEnvLibrary(value);
+    return Status();
+  };
+  // Where none is named there hardly is one, and nothing that may take long.
+  TRY(value.empty() ? open() : attended(open));
   std::unique_ptr<LoadedEnv> plugin;
   if (found.library.valid()) plugin = findEnv(found.library, found.path);
   reportSingleLibrary(kEnvPlugins, value, found, plugin != nullptr);

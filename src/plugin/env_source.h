@@ -31,8 +31,8 @@ class EnvSource : public EnvReader {
 
   /// Loads and initialises the plugin, at the first call; the others wait for that and return the same. Without a
   /// plugin it succeeds, with one WARN where the user has named one that cannot be loaded. Fails where the plugin's
-  /// init does, and where that calls back into the library. `attended`: runs the plugin's init; what it does beside
-  /// must read no settings.
+  /// init does, and where that calls back into the library. `attended`: opens the library that is named, and runs the
+  /// plugin's init; what it does beside must read no settings.
   Status start(const Attended& attended = unattended);
   /// Ends the plugin and closes its library, once. Waits for at most a second for a thread that is inside the plugin,
   /// and leaves it alone where that does not return.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/never_destroyed.h"
 #include "base/result_name.h"
+#include "base/threads/activity.h"
 #include "plugin/event_mask.h"
 #include "plugin/kind.h"
 #include "plugin/plugin_calls.h"
@@ -26,6 +27,7 @@ class MaskedPlugin final : public ProfilerPlugin {
   ~MaskedPlugin() override { std::atomic_ref<int>(eventMaskOfProcess).store(0, std::memory_order_relaxed); }
 
   const char* name() const override { return plugin_->name(); }
+  std::string describe() const override { return plugin_->describe(); }
   ncclResult_t init(void** context, int* mask, const ProfiledComm& comm) override {
     return plugin_->init(context, mask, comm);
   }
@@ -70,6 +72,12 @@ class PluginSink final : public EventSink {
   const std::shared_ptr<ProfilerPlugin> plugin_;
   void* const context_;
 };
+
+/// Meanwhile others can see that this thread is in there (ActivitySlot).
+ncclResult_t notedInit(ProfilerPlugin& plugin, void** context, const ProfiledComm& comm) {
+  const CallNote note("init", lastingText(plugin.describe()), kNoDevice);
+  return plugin.init(context, &eventMaskOfProcess, comm);
+}
 
 void logMask(int mask) {
   constexpr std::array<std::string_view, 15> kNames{"Group",     "Coll",         "P2p",       "ProxyOp",  "ProxyStep",
@@ -131,10 +139,10 @@ std::shared_ptr<EventSink> openProfiler(const std::string& setting, const Profil
   if (plugin == nullptr) return nullptr;
   const PluginIsOptional quiet;
   void* context = nullptr;
-  const ncclResult_t code = plugin->init(&context, &eventMaskOfProcess, comm);
+  const ncclResult_t code = notedInit(*plugin, &context, comm);
   if (code != ncclSuccess) {
-    info(kInit, "Profiler init failed with error '{}': {}. Continue without profiler.", static_cast<int>(code),
-         resultName(code));
+    info(kInit, "Profiler init failed with error '{}': {}. Continue without profiler. It is the {}",
+         static_cast<int>(code), resultName(code), plugin->describe());
     return nullptr;
   }
   logMask(eventMask());

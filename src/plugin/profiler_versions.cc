@@ -1,9 +1,12 @@
 #include "plugin/profiler_versions.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <atomic>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/log.h"
 #include "plugin/kind.h"
@@ -208,9 +211,10 @@ class ProfilerAdapter final : public ProfilerPlugin {
   using Version = ProfilerVersion<V>;
 
   /// Functions are read when they are called: a plugin may fill its table in init().
-  ProfilerAdapter(const typename Version::Table& table, const std::string&) : table_(table) {}
+  ProfilerAdapter(const typename Version::Table& table, std::string path) : table_(table), path_(std::move(path)) {}
 
   const char* name() const override { return table_.name; }
+  std::string describe() const override { return fmt::format("profiler {} (v{} of {})", table_.name, V, path_); }
 
   ncclResult_t init(void** context, int* mask, const ProfiledComm& comm) override {
     const char* commName = comm.name.empty() ? nullptr : comm.name.c_str();
@@ -264,6 +268,7 @@ class ProfilerAdapter final : public ProfilerPlugin {
 
  private:
   const typename Version::Table& table_;
+  const std::string path_;
 };
 
 }  // namespace

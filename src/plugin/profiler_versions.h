@@ -18,6 +18,8 @@ class ProfilerPlugin {
   virtual ~ProfilerPlugin() = default;
 
   virtual const char* name() const = 0;
+  /// "profiler X (v6 of /lib/x.so)"
+  virtual std::string describe() const = 0;
   /// The plugin's own code.
   virtual ncclResult_t init(void** context, int* mask, const ProfiledComm& comm) = 0;
   /// The event's handle; null: the plugin does not know that kind, wants nothing of it, or has failed.

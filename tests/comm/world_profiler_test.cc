@@ -336,9 +336,12 @@ TEST_F(ProfiledComms, GoOnWithoutAPluginThatRefuses) {
   EXPECT_EQ(profiler_.records("init").size(), 2U);
   EXPECT_EQ(profiler_.records("start").size(), 0U);
   EXPECT_EQ(profiler_.records("finalize").size(), 0U);
-  EXPECT_NE(
-      test::capturedText().find("Profiler init failed with error '2': ncclSystemError. Continue without profiler."),
-      std::string::npos);
+  const std::string said = test::capturedText();
+  const std::size_t at = said.find("Profiler init failed with error '2': ncclSystemError. Continue without profiler.");
+  ASSERT_NE(at, std::string::npos);
+  const std::string which = said.substr(at, said.find('\n', at) - at);
+  EXPECT_NE(which.find(" It is the profiler TestProfiler (v"), std::string::npos) << which;
+  EXPECT_NE(which.find("/libnccl-profiler-testv"), std::string::npos) << which;
 }
 
 TEST_F(ProfiledComms, ObeyWhatThePluginSetsInItsInit) {

@@ -13,8 +13,9 @@ import sys
 
 from support import BUILD, Process, check, environment, free_port, main
 
-PLUGIN, ENV_PLUGIN, TUNER, PROFILER = (next(path for path in map(pathlib.Path, sys.argv[1:]) if path.name == f"libnccl-{name}.so")
-                                       for name in ("net-testv12", "env-testv2", "tuner-testv6", "profiler-testv6"))
+GIVEN = {path.name: path for path in map(pathlib.Path, sys.argv[1:])}
+PLUGIN, ENV_PLUGIN, TUNER, PROFILER, MIXED = (GIVEN[f"libnccl-{name}.so"] for name in (
+    "net-testv12", "env-testv2", "tuner-testv6", "profiler-testv6", "net-traced-v12"))
 SURVIVOR = BUILD / "tests/e2e/survivor"
 INFO = BUILD / "tools/tutti_info/tutti-info"
 NETWORK = rf"network testv12 \(net v12 of {re.escape(str(PLUGIN))}\)"
@@ -30,7 +31,8 @@ def job(ranks, size, faults=None, **env):
             told = {"TEST_NET_FAULT": faults[rank]} if faults and rank in faults else {}
             processes[rank] = Process(size, [SURVIVOR, rank, size], NCCL_COMM_ID=f"127.0.0.1:{port}",
                                       TUTTI_STALL_SEC=1, TUTTI_PEER_TIMEOUT_MS=600000, NCCL_P2P_DISABLE=1,
-                                      NCCL_SHM_DISABLE=1, NCCL_NET_PLUGIN=PLUGIN, **{"NCCL_DEBUG": "WARN", **told, **env})
+                                      NCCL_SHM_DISABLE=1,
+                                      **{"NCCL_NET_PLUGIN": PLUGIN, "NCCL_DEBUG": "WARN", **told, **env})
         yield processes
     finally:
         for process in processes.values():
@@ -87,7 +89,32 @@ def a_tuner_sleeps_in_its_init():
 
 def a_profiler_sleeps_in_its_init():
     with job([0, 1], 2, NCCL_PROFILER_PLUGIN=PROFILER, TEST_PROFILER_SLEEPS=1) as ranks:
-        says(ranks[1], "Stalled init: " + of(1, 2, "plugins") + "it is in the call init of the profiler plugin, which does not return")
+        says(ranks[1], "Stalled init: " + of(1, 2, "plugins") +
+             rf"it is in the call init of profiler TestProfiler \(v6 of {re.escape(str(PROFILER))}\), "
+             "which does not return")
+
+
+def a_library_does_not_come_out_of_its_constructors():
+    """Whichever kind it is loaded as."""
+    opened = f"it is in the call dlopen of {re.escape(str(MIXED))}, which does not return"
+    for setting, stage in (("NCCL_NET_PLUGIN", "network"), ("NCCL_PROFILER_PLUGIN", "plugins"),
+                           ("NCCL_TUNER_PLUGIN", "plugins")):
+        with job([0, 1], 2, **{"MIXED_LOAD_SLEEPS": 1, "MIXED_TRACE": os.devnull, setting: MIXED}) as ranks:
+            says(ranks[0], "Stalled init: " + of(0, 2, stage) + opened)
+    with job([0], 2, MIXED_LOAD_SLEEPS=1, MIXED_TRACE=os.devnull, NCCL_ENV_PLUGIN=MIXED) as ranks:
+        says(ranks[0], r"Stalled init: process \d+ on host \S+: the start of the library has been in its stage "
+             r"\"env plugin\" for \d+\.\d s: " + opened)
+
+
+def a_network_does_not_return_from_a_call_of_the_init():
+    for call, stage, device in (("devices", "network", ""), ("listen", "connections", ", device 0"),
+                                ("accept", "connections", ""), ("regMr", "connections", "")):
+        with job([0, 1], 2, {0: f"{call}-sleeps=60000"}) as ranks:
+            expected = of(0, 2, stage) + rf"it is in the call {call} of {NETWORK}{device}, which does not return"
+            says(ranks[0], "Stalled init: " + expected)
+            says(ranks[1], r"Stalled init: .* it waits for rank 0 \(host ")
+            said = asked(ranks[0])
+            check(re.search(expected, said), said)
 
 
 def a_plugin_does_not_return_from_connect():
@@ -123,5 +150,7 @@ def a_rank_is_stopped():
 
 if __name__ == "__main__":
     main(a_plugin_sleeps_in_its_init, an_env_plugin_sleeps_in_its_init, a_tuner_sleeps_in_its_init,
-         a_profiler_sleeps_in_its_init, a_plugin_does_not_return_from_connect, a_connection_never_comes, a_rank_never_comes,
+         a_profiler_sleeps_in_its_init, a_library_does_not_come_out_of_its_constructors,
+         a_network_does_not_return_from_a_call_of_the_init, a_plugin_does_not_return_from_connect,
+         a_connection_never_comes, a_rank_never_comes,
          a_rank_is_stopped)

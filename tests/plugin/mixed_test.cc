@@ -71,6 +71,8 @@ TEST(MixedLibrary, IsLookedIntoWhereItIsTheLastThatWasOpened) {
     EXPECT_EQ(choice.lease != nullptr, std::string(row.wanted) != "Socket");
     plugin::SinglePlugin<Found> tuners(plugin::kTunerPlugins, &find<kTuner>);
     EXPECT_EQ(tuners.take("") != nullptr, row.found);
+    plugin::SinglePlugin<Found> profilers(plugin::kProfilerPlugins, &find<kProfiler>);
+    EXPECT_EQ(profilers.take("") != nullptr, row.found);
   }
 }
 

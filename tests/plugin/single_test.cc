@@ -96,30 +96,47 @@ TEST(SinglePlugin, FollowsTheRulesOfLoading) {
   }
 }
 
+using Profilers = plugin::SinglePlugin<plugin::ProfilerPlugin>;
+
 TEST(SinglePlugin, FollowsThemForProfilersAsWell) {
   const std::string lib3 = folder() + "/libnccl-profiler-testv3.so";
   const std::string lib5 = folder() + "/libnccl-profiler-testv5.so";
   const std::string none = folder() + "/libno-net.so";
+  const std::string broken = folder() + "/libnccl-net-lacking.so";  // cannot be opened
+  const std::string tooLong(300, 'a');
+  const std::string cut = "ncclOsDlopen(" + tooLong.substr(0, 254) + ") failed: ";
+  const std::string words = "PROFILER/Plugin: " + broken + ": " + broken + ": undefined symbol";
   const struct {
     std::string value;
-    std::string net;   // library of the network; "": none
-    const char* line;  // "": none of a plugin that is used
+    std::string net;  // library of the network
+    int version;      // of the profiler; 0: there is none
+    const char* line;
     bool warns;
   } rows[] = {
-      {"", "", "PROFILER/Plugin: Could not find: libnccl-profiler.so", false},
-      {"none", lib5, "", false},
-      {"NONE", lib5, "", false},
-      {"STATIC_PLUGIN", lib3, "PROFILER/Plugin: Loaded TestProfiler (v2)", false},
-      {"", "STATIC_PLUGIN", "PROFILER/Plugin: Loaded TestProfiler (v2)", false},
-      {"testv3", "", "PROFILER/Plugin: Loaded TestProfiler (v3)", false},
-      {"libnccl-profiler-testv3.so", "", "Successfully loaded external profiler plugin ", false},
-      {lib3, lib5, "PROFILER/Plugin: Loaded TestProfiler (v3)", false},
-      {"", lib5, "PROFILER/Plugin: Loaded TestProfiler (v5)", false},
-      {"nowhere", lib5, "PROFILER/Plugin: Loaded TestProfiler (v5)", false},
-      {"nowhere", "",
+      {"", "", 0, "PROFILER/Plugin: Could not find: libnccl-profiler.so\n", false},
+      {"none", lib5, 0, "", false},
+      {"NONE", lib5, 0, "", false},
+      {" none", "", 0, "PROFILER/Plugin: Could not find:  none libnccl-profiler- none.so\n", true},
+      {"STATIC_PLUGIN", lib3, 2, "Successfully loaded external profiler plugin STATIC_PLUGIN\n", false},
+      {"static_plugin", lib3, 2, "Successfully loaded external profiler plugin STATIC_PLUGIN\n", false},
+      {"", "STATIC_PLUGIN", 2, "", false},
+      {"testv3", "", 3, "Successfully loaded external profiler plugin ", false},
+      {"libnccl-profiler-testv3.so", "", 3, "Successfully loaded external profiler plugin ", false},
+      {"libnowhere.so", "", 0, "PROFILER/Plugin: Could not find: libnowhere.so\n", true},
+      {"testv3.so", "", 0, "PROFILER/Plugin: Could not find: testv3.so libnccl-profiler-testv3.so.so\n", true},
+      {"testv3,testv5", "", 0, "Could not find: testv3,testv5 libnccl-profiler-testv3,testv5.so\n", true},
+      {lib3, lib5, 3, "ncclOsDlsym(ncclProfiler_v5) failed: ", false},
+      {"", lib5, 5, "", false},
+      {"nowhere", lib5, 5, "PROFILER/Plugin: Could not find: nowhere libnccl-profiler-nowhere.so\n", false},
+      {"/nowhere/x.so", lib5, 5, "PROFILER/Plugin: Could not find: /nowhere/x.so\n", false},
+      {tooLong, lib5, 5, cut.c_str(), false},
+      {broken, lib5, 5, words.c_str(), false},
+      {broken, "", 0, words.c_str(), true},
+      {"nowhere", "", 0,
        "NCCL_PROFILER_PLUGIN=nowhere cannot be used: not found: nowhere libnccl-profiler-nowhere.so. The", true},
-      {"", none, "", false},
-      {none, lib5, "libno-net.so is unsupported", true},
+      {"nowhere", none, 0, "NCCL_PROFILER_PLUGIN=nowhere cannot be used", true},
+      {"", none, 0, "", false},
+      {none, lib5, 0, "libno-net.so is unsupported", true},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE("\"" + row.value + "\" beside \"" + row.net + "\"");
@@ -130,12 +147,16 @@ TEST(SinglePlugin, FollowsThemForProfilersAsWell) {
     };
     const NetLibrary net(row.net);
     if (row.warns) allowLog("The process goes on without it");
-    plugin::SinglePlugin<plugin::ProfilerPlugin> profilers(plugin::kProfilerPlugins, plugin::findProfiler);
+    Profilers profilers(plugin::kProfilerPlugins, plugin::findProfiler);
     const bool found = profilers.take(row.value) != nullptr;
+    const std::string version = "(v" + std::to_string(row.version) + ")\n";
+    EXPECT_EQ(found, row.version != 0);
+    EXPECT_EQ(found, wasLogged("PROFILER/Plugin: Loaded TestProfiler " + version));
     EXPECT_EQ(found, wasLogged("PROFILER/Plugin: Closing profiler plugin TestProfiler"));
-    EXPECT_EQ(found, wasLogged("PROFILER/Plugin: Loaded TestProfiler (v"));
     EXPECT_TRUE(wasLogged(row.line)) << capturedText();
     EXPECT_EQ(wasLogged("The process goes on without it"), row.warns);
+    const bool ofNet = row.version == 5 || row.net == "STATIC_PLUGIN";
+    EXPECT_EQ(wasLogged("Successfully loaded"), found && !ofNet) << "the network's is not announced";
   }
 }
 
@@ -154,8 +175,27 @@ TEST(SinglePlugin, IsOneForAllAndGoesWithTheLast) {
   EXPECT_FALSE(tunerIsLoaded(4));
 }
 
+TEST(SinglePlugin, IsOneProfilerForAllThatGoesWithTheLastAndComesBack) {
+  Profilers profilers(plugin::kProfilerPlugins, plugin::findProfiler);
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(profilers.current(), nullptr);
+    auto first = profilers.take("testv4");
+    ASSERT_NE(first, nullptr);
+    auto second = profilers.take("testv4");
+    EXPECT_EQ(first, second);
+    first.reset();
+    EXPECT_EQ(profilers.current(), second);
+    second.reset();
+  }
+}
+
 TEST(SinglePlugin, DoesNotTryAgainWhatCouldNotBeLoaded) {
   allowLog("The process goes on without it");
+  Profilers profilers(plugin::kProfilerPlugins, plugin::findProfiler);
+  EXPECT_EQ(profilers.take("nowhere"), nullptr);
+  EXPECT_EQ(profilers.take("testv4"), nullptr);
+  const NetLibrary net(folder() + "/libnccl-profiler-testv4.so");
+  EXPECT_EQ(profilers.take(""), nullptr);
   Tuners tuners(plugin::kTunerPlugins, plugin::findTuner);
   EXPECT_EQ(tuners.take("nowhere"), nullptr);
   EXPECT_EQ(tuners.take("testv4"), nullptr);

@@ -147,9 +147,9 @@ in place of the environment: what it does not know is not set. Once in a process
 `NCCL_ENV_PLUGIN` names is loaded and initialised; unset or empty, `libnccl-env.so` where there is one. That name is read from
 the environment and the files alone, and so is `NCCL_DEBUG` with its family until then: what the log says while the plugin is
 loaded follows the environment. A plugin that is named and cannot be loaded is told by a warning, and the environment answers.
-Where a plugin's init fails the call fails, and so do later ones; where it does not return, a warning names it after
-`TUTTI_STALL_SEC` seconds, as the environment says. `finalize` comes once, when the process ends; after that the environment
-answers.
+Where a plugin's init fails the call fails, and so do later ones; where it does not return, or the library that is named
+does not come out of its constructors, a warning names it after `TUTTI_STALL_SEC` seconds, as the environment says.
+`finalize` comes once, when the process ends; after that the environment answers.
 
 Files that other settings name are read whole before they are used, and must be regular files. What is written to a place that
 a setting names (debug lines, dumps of topologies and graphs) never makes the library wait for long: a FIFO that nobody reads

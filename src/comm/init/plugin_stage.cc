@@ -5,7 +5,6 @@
 
 #include "base/environment.h"
 #include "base/settings/params.h"
-#include "base/threads/activity.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init/comm_options.h"
 #include "comm/init/tuner_stage.h"
@@ -22,7 +21,6 @@ namespace {
 /// Null: there is none, or it has refused.
 std::shared_ptr<plugin::EventSink> profilerOf(const ncclComm& comm) {
   const CommParts& parts = comm.parts;
-  const CallNote note("init", "the profiler plugin", -1);
   return plugin::openProfiler(currentSettings().misc.profilerPlugin, {.commId = parts.bootstrap->commHash(),
                                                                       .name = comm.config.commName,
                                                                       .nNodes = parts.layout->nNodes(),

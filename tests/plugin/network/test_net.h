@@ -21,7 +21,7 @@
  *   reorder   every second request completes only when a later one has, or after 2 ms
  *   busy      every second isend and irecv has no room; the first connects and accepts are too early
  *   waits     accept waits for a connect, and the first test of a send for the accept: 20 s at most, then an error
- *   init-sleeps=MS, connect-sleeps=MS   that call takes so long
+ *   init-sleeps=MS; devices-, listen-, connect-, accept-, regMr-sleeps=MS   that call takes so long
  *   no-connection  connect never has a connection
  *   in-order  an error if test is called for another request of a connection than the oldest
  *   no-sizes  test does not write sizes

@@ -33,6 +33,7 @@ static int physicalDevices(void) {
 
 ncclResult_t countDevices(int ofCollNet, int* count) {
   if (ofCollNet && faultStrikes("coll-devices")) return toldToFail("collNet devices");
+  if (!ofCollNet) sleepAsTold("devices-sleeps");
   pthread_mutex_lock(&mutex);
   *count = hasFault("zero-devices") ? 0 : physicalDevices() + listOf(ofCollNet)->nFused;
   pthread_mutex_unlock(&mutex);

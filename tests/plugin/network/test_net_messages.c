@@ -80,6 +80,7 @@ ncclResult_t listenNet(int ofCollNet, void* context, int device, void* handle, v
       isZero(handle, NCCL_NET_HANDLE_MAXSIZE);
   recordIsDone();
   if (!isContext(context, ofCollNet)) return stranger("listen");
+  sleepAsTold("listen-sleeps");
   const int fd = socketListen(handle);
   if (fd < 0) return failed("listen", strerror(errno), ncclSystemError);
   ((unsigned char*)handle)[kMarkAt] = kMark;
@@ -141,6 +142,7 @@ ncclResult_t acceptNet(void* listener, void** connection, ncclNetDeviceHandle_t*
   recordIsDone();
   *connection = NULL;
   if (faultStrikes("accept")) return toldToFail("accept");
+  sleepAsTold("accept-sleeps");
   Listener* const from = listener;
   if (hasFault("busy") && ++from->tries < 4) return ncclSuccess;
   const int fd = acceptPatiently(from->fd);
@@ -207,6 +209,7 @@ static ncclResult_t enter(void* comm, void* data, size_t bytes, void** handle) {
 
 ncclResult_t registerMemory(void* comm, void* data, size_t bytes, int type, void** handle) {
   recordRegistration(comm, data, bytes, type, *handle == NULL);
+  sleepAsTold("regMr-sleeps");
   const int onGpu = type == NCCL_PTR_CUDA && hasFault("gdr");
   if ((type != NCCL_PTR_HOST && !onGpu) || bytes == 0)
     return failed("regMr", "not memory of the host", ncclInternalError);
