@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """People ask a running job about itself: while it begins, while a rank hangs, is stopped, is killed, and leaves."""
 import concurrent.futures
+import contextlib
 import re
 import shutil
 import signal
@@ -388,6 +389,22 @@ def bad_address_harms_nobody():
         check(len(told) == 1 and "NCCL_RAS_ADDR" in told[0], ranks[0].lines)
 
 
+def who_answers_without_an_end_is_no_job():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def talk():
+            client, _ = server.accept()
+            with client, contextlib.suppress(OSError):
+                while True:
+                    client.sendall(b"x" * (1 << 20))
+
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(talk)
+            asked = subprocess.run([INFO, "ras", "--host", "127.0.0.1", "--port", str(server.getsockname()[1])],
+                                   capture_output=True, text=True, timeout=GENEROUS, env=environment())
+    told = f"{asked.returncode}\n{asked.stderr}"
+    check(asked.returncode == 1 and "unexpected response from 127.0.0.1" in told and len(told) < 5000, told)
+
+
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main(job_is_seen_from_its_beginning_to_its_end, collective_that_does_not_end_is_told_by_every_rank,
@@ -398,4 +415,4 @@ if __name__ == "__main__":
          queries_go_on_while_communicators_come_and_go, thousands_of_polls_leave_memory_as_it_is,
          jobs_with_ports_of_their_own_answer_for_themselves,
          clients_of_other_hosts_find_no_door_unless_one_is_asked_for, switched_off_it_is_silent,
-         bad_address_harms_nobody)
+         bad_address_harms_nobody, who_answers_without_an_end_is_no_job)

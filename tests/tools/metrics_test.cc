@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace tutti::test {
@@ -28,8 +29,7 @@ TEST(MetricsSamples, AreReadWithTheirLabels) {
 TEST(MetricsSamples, LeaveOutWhatIsDamaged) {
   for (const char* line : {"", "a", "a{", "a{b", "a{b=\"", "a{b=\"c", "a{b=\"c\"", "a{b=\"c\"}", "a{b=\"c\"} x", "a ",
                            "{} 1 2", "a{b=c} 1", "a{b=\"c\\"}) {
-    const auto samples = tool::parseSamples(line);
-    for (const Sample& sample : samples) EXPECT_TRUE(sample.name.empty()) << line;
+    EXPECT_TRUE(tool::parseSamples(line).empty()) << line;
   }
 }
 
@@ -70,6 +70,14 @@ TEST(Top, ShowsNoRateOfWhatIsNewAndTellsFailures) {
   now.push_back(failed);
   const std::string table = tool::topTable({}, now, 1);
   EXPECT_NE(table.find(" 0.0       0.000      0.000      1.0  failed: ncclRemoteError\n"), std::string::npos) << table;
+}
+
+TEST(Top, KeepsALineForARankWhateverItsNamesAre) {
+  const std::vector<Sample> now = tool::parseSamples(
+      "tutti_calls_total{host=\"h\",pid=\"99999999999\",comm=\"0xab\",name=\"a\\nb\x1b[2J\",rank=\"1\"} 17\n");
+  const std::string table = tool::topTable({}, now, 1);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 2) << table;
+  EXPECT_NE(table.find(" a?b?[2J "), std::string::npos) << table;
 }
 
 }  // namespace

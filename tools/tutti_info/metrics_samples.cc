@@ -36,7 +36,7 @@ bool takeLabels(std::string_view& line, Sample& sample) {
 
 bool parse(std::string_view line, Sample& sample) {
   const std::size_t end = line.find_first_of("{ ");
-  if (line.empty() || line.front() == '#' || end == std::string_view::npos) return false;
+  if (line.empty() || line.front() == '#' || end == 0 || end == std::string_view::npos) return false;
   sample.name = line.substr(0, end);
   line.remove_prefix(end);
   if (line.front() == '{' && !takeLabels(line, sample)) return false;

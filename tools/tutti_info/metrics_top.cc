@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <charconv>
+#include <string>
 #include <tuple>
 
 #include "metrics.h"
@@ -24,13 +26,19 @@ struct Row {
   std::string error;
 };
 
+/// 0 where it is none.
 int number(std::string_view text) {
   int value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') break;
-    value = value * 10 + (c - '0');
-  }
+  std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+/// Names are what applications call things: they neither break a line nor speak to the terminal.
+std::string line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return text + '\n';
 }
 
 Key keyOf(const Sample& sample) {
@@ -77,10 +85,10 @@ std::string topTable(const std::vector<Sample>& before, const std::vector<Sample
     const auto rate = [&](double Row::*value) {
       return seconds > 0 && row.*value > past.*value ? (row.*value - past.*value) / seconds : 0.0;
     };
-    table += fmt::format("{:<12} {:>8} {:<18} {:<12} {:>9} {:>3} {:>9.1f} {:>11.3f} {:>10.3f} {:>8.1f}  {}\n", host,
-                         pid, comm, row.name.empty() ? "-" : row.name, fmt::format("{}/{}", rank, row.ranks),
-                         row.device, rate(&Row::calls), rate(&Row::busBytes) / 1e9, rate(&Row::hostBytes) / 1e9,
-                         row.memory / (1 << 20), stateOf(row));
+    table += line(fmt::format("{:<12} {:>8} {:<18} {:<12} {:>9} {:>3} {:>9.1f} {:>11.3f} {:>10.3f} {:>8.1f}  {}", host,
+                              pid, comm, row.name.empty() ? "-" : row.name, fmt::format("{}/{}", rank, row.ranks),
+                              row.device, rate(&Row::calls), rate(&Row::busBytes) / 1e9, rate(&Row::hostBytes) / 1e9,
+                              row.memory / (1 << 20), stateOf(row)));
   }
   return table;
 }

@@ -28,6 +28,8 @@ constexpr milliseconds kTry{1000};
 constexpr int kTries = 6;
 /// Beyond the time that the job has to collect.
 constexpr milliseconds kGrace{6000};
+/// Of an answer to a command; a longer line is no answer.
+constexpr std::size_t kLongestLine = 4096;
 
 int complain(const std::string& text) {
   std::fprintf(stderr, "tutti-info: %s\n", text.c_str());
@@ -75,10 +77,12 @@ class Conversation {
     }
     return std::nullopt;
   }
-  /// One line without its end; what is behind it stays. Empty where the other side has closed.
+  /// One line without its end, or its beginning where it is too long; what is behind it stays. Empty where the other
+  /// side has closed.
   std::optional<std::string> hearLine(Deadline deadline) {
     std::string text;
     while (text.find('\n') == std::string::npos) {
+      if (text.size() > kLongestLine) return text.substr(0, kLongestLine);
       const auto more = hear(deadline);
       if (!more || more->empty()) return more;
       text += *more;
