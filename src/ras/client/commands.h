@@ -52,6 +52,8 @@ class LineReader {
   /// The next line; unset where it has not come whole.
   std::optional<std::string> next();
   bool tooLong() const { return std::min(pending_.find('\n'), pending_.size()) > kLongest; }
+  /// Bytes that have come, and are no line yet.
+  std::size_t held() const { return pending_.size(); }
 
  private:
   std::string pending_;

@@ -14,8 +14,6 @@ namespace {
 constexpr milliseconds kIdle{60'000};
 constexpr milliseconds kStuck{20'000};
 constexpr milliseconds kDrain{2'000};
-/// Of events and answers to commands. Reports may be longer, and there is one at most.
-constexpr std::size_t kMostPending = 1U << 20;
 /// The report of a client that has nothing else to say is read on the fly; more than so many bytes are left to later.
 constexpr int kReads = 16;
 
@@ -30,7 +28,12 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 void Session::say(std::string text) {
   if (ended()) return;
-  if (out_.empty()) active_ = SteadyClock::now();
+  if (out_.empty()) {
+    active_ = SteadyClock::now();
+  } else {
+    // A client that always has something to read, and reads it, is owed no more for that.
+    out_.erase(0, std::exchange(sent_, 0));
+  }
   out_ += text;
   flush();
 }
@@ -66,6 +69,8 @@ void Session::execute(const Command& command) {
 void Session::onEnd() {
   if (stage_ == Stage::Monitor) {
     stage_ = Stage::DeafMonitor;
+  } else if (wantsWrite()) {
+    stage_ = Stage::Delivering;
   } else {
     close();
   }
@@ -123,8 +128,10 @@ bool Session::flush(const std::string& text) {
 }
 
 void Session::flush() {
-  if (!flush(out_)) return;
-  out_ = {};
+  if (!out_.empty()) {
+    if (!flush(out_)) return;
+    out_ = {};
+  }
   if (report_ && !flush(*report_)) return;
   report_.reset();
   if (stage_ != Stage::Delivering) return;

@@ -27,6 +27,9 @@ struct ReportRequest {
 /// wantsRead() and wantsWrite() say. Not thread-safe.
 class Session {
  public:
+  /// Bytes of events and answers that may wait for a client. Reports may be longer, and there is one at most.
+  static constexpr std::size_t kMostPending = 1U << 20;
+
   /// `patience`: for a report, where the client asks for none.
   Session(Socket socket, milliseconds patience) : socket_(std::move(socket)), patience_(patience) {}
 
@@ -49,6 +52,8 @@ class Session {
   /// Drops clients that say nothing, or take nothing, for too long.
   void tend();
   void close() { socket_.close(); }
+  /// Bytes that it keeps, reports left out.
+  std::size_t held() const { return lines_.held() + out_.size(); }
 
  private:
   enum class Stage : std::uint8_t {

@@ -24,17 +24,19 @@ AbsentRank absentOf(std::int32_t rank, const CommMembers& members, const std::ma
   return {rank, member.process, member.cudaDevice, member.nvmlDevice, answers.contains(member.process)};
 }
 
-void complete(CommFacts& comm, const std::map<ProcessId, Answer>& answers) {
+/// `room`: for so many ranks without data.
+void complete(CommFacts& comm, const std::map<ProcessId, Answer>& answers, std::size_t& room) {
   const auto byRank = [](const RankFacts& a, const RankFacts& b) { return a.rank < b.rank; };
   const auto same = [](const RankFacts& a, const RankFacts& b) { return a.rank == b.rank; };
   std::stable_sort(comm.ranks.begin(), comm.ranks.end(), byRank);
   comm.ranks.erase(std::unique(comm.ranks.begin(), comm.ranks.end(), same), comm.ranks.end());
   auto next = comm.ranks.begin();
-  for (std::int32_t rank = 0; rank < comm.size; ++rank) {
+  for (std::int32_t rank = 0; rank < comm.size && room > 0; ++rank) {
     if (next != comm.ranks.end() && next->rank == rank) {
       ++next;
-    } else if (comm.absent.size() < Members::kMost) {
+    } else {
       comm.absent.push_back(absentOf(rank, comm.members, answers));
+      --room;
     }
   }
 }
@@ -55,8 +57,9 @@ Survey compose(const std::vector<const Member*>& members, const std::map<Process
     const ProcessId id = member->facts.id;
     survey.add({member->facts, answers.contains(id), unresponsive.contains(id)});
   }
+  std::size_t room = kMostAbsent;
   for (auto& [key, comm] : comms) {
-    complete(comm, answers);
+    complete(comm, answers, room);
     survey.comms.push_back(std::move(comm));
   }
   std::stable_sort(survey.comms.begin(), survey.comms.end(),

@@ -10,6 +10,9 @@
 
 namespace tutti::ras {
 
+/// Ranks without data that a survey lists at most: sizes of communicators are what others say.
+inline constexpr std::size_t kMostAbsent = 2 * Members::kMost;
+
 /// Puts together what was answered. Where two claim to be one rank, or say different sizes, the first counts. Ranks of
 /// which nobody says anything are those that are missing. `unresponsive`: of whom somebody has waited in vain for a
 /// sign.

@@ -43,6 +43,7 @@ static_assert(sizeof(Rank) == 128);
 constexpr std::uint8_t kFinalizeCalled = 1;
 constexpr std::uint8_t kDestroyFlag = 2;
 constexpr std::uint8_t kAbortFlag = 4;
+constexpr std::uint8_t kFlags = kFinalizeCalled | kDestroyFlag | kAbortFlag;
 
 struct WireMember {
   std::uint64_t process = 0;
@@ -130,12 +131,13 @@ CommFacts decodeComm(ByteReader& in, ProcessId from) {
   const auto head = in.take<CommHead>();
   comm.key = head.key;
   comm.size = head.size;
-  if (comm.size < 1 || comm.size > kMostRanks) in.fail();
+  if (comm.size < 1 || comm.size > kMostRanks || head.zero != 0) in.fail();
   const std::size_t count = in.takeCount(sizeof(Rank));
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
     const auto wire = in.take<Rank>();
     const int last = comm.ranks.empty() ? -1 : comm.ranks.back().rank;
     if (wire.rank <= last || wire.rank >= comm.size) in.fail();
+    if (wire.flags > kFlags || wire.zero != 0) in.fail();
     if (wire.lastFunc < -1 || wire.lastFunc >= static_cast<int>(kFuncs)) in.fail();
     if (in.ok()) comm.ranks.push_back(factsOf(wire, from));
   }

@@ -93,10 +93,13 @@ void Network::spreadNews() {
 
 void Network::welcome() {
   for (bootstrap::Arrival& arrival : listener_.take(members_.self().key, kServerRank, kMaxMessage)) {
-    if (links_.size() >= kMostLinks) return;
-    Peer& peer = links_.add(PeerLink(std::move(arrival), members_.self().key), Role::Inbound, 0);
-    advance(peer);
+    letIn(std::move(arrival));
   }
+}
+
+void Network::letIn(bootstrap::Arrival arrival) {
+  if (links_.size() >= kMostLinks) return;
+  advance(links_.add(PeerLink(std::move(arrival), members_.self().key), Role::Inbound, 0));
 }
 
 void Network::onEvent(const bootstrap::Poller::Event& event) {

@@ -35,6 +35,8 @@ class Network {
   /// What this process has learned itself of others, and of its own devices.
   void add(std::span<const Member> members);
   void onEvent(const bootstrap::Poller::Event& event);
+  /// A process has connected.
+  void letIn(bootstrap::Arrival arrival);
   /// To be called after each wait.
   void tend();
   /// When tend() has something to do.

@@ -45,13 +45,15 @@ bool nobodyThere(int error) {
   return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
-std::string textOf(const Link::End& end) {
+/// `open`: both sides had proved who they are.
+std::string textOf(const Link::End& end, bool open) {
   switch (end.kind) {
     case Link::End::Kind::Closed:
       return "closed by peer";
     case Link::End::Kind::Broken:
       return errnoText(end.error);
     case Link::End::Kind::Refused:
+      if (open) return "sent what makes no sense";
       return end.verdict == bootstrap::Verdict::OtherVersion ? "another version of the library" : "not of this job";
   }
   return "";
@@ -97,7 +99,7 @@ void PeerLink::advance() {
   link_->flush();
   link_->receive(frames_);
   if (place_.taken() && link_->passed()) place_.giveBack();
-  if (link_->end()) return end(textOf(*link_->end()));
+  if (link_->end()) return end(textOf(*link_->end(), link_->open()));
   link_->flush();
 }
 

@@ -32,10 +32,9 @@ class SessionTest : public testing::Test {
     }
     return all;
   }
-  void happen() {
-    session_->happened({EventKind::PeerNew, sampleProcess(0, 0, 0).facts, "", std::chrono::system_clock::now()});
-  }
+  void happen() { session_->happened(event_); }
 
+  const Event event_{EventKind::PeerNew, sampleProcess(0, 0, 0).facts, "", std::chrono::system_clock::now()};
   Fd client_;
   std::unique_ptr<Session> session_;
 };
@@ -60,8 +59,38 @@ TEST_F(SessionTest, ReadsNothingWhileAReportIsMade) {
   EXPECT_EQ(hear(), "report");
 }
 
+TEST_F(SessionTest, GivesAReportThatDoesNotGoOutAtOnceOnceAndWhole) {
+  say("STATUS\n");
+  session_->say("first part\n");
+  std::string report;
+  for (int i = 0; i < 400'000; ++i) report += std::to_string(i);
+  session_->report(std::make_shared<const std::string>(report));
+  std::string heard = hear();
+  EXPECT_LT(heard.size(), report.size()) << "all of it fits into the system's buffers";
+  while (session_->wantsWrite() && heard.size() < 2 * report.size()) {
+    session_->flush();
+    heard += hear();
+  }
+  EXPECT_TRUE(heard == "first part\n" + report) << heard.size() << " bytes of " << report.size();
+}
+
 TEST_F(SessionTest, IsClosedForALineThatIsTooLong) {
   say(std::string(3000, 'x'));
+  EXPECT_TRUE(session_->ended());
+}
+
+TEST_F(SessionTest, AnswersAllCommandsOfAClientThatSaysNothingMore) {
+  std::size_t commands = 0;
+  for (; !session_->wantsWrite(); ++commands) say("CLIENT PROTOCOL 2\n");
+  ::shutdown(client_.get(), SHUT_WR);
+  session_->receive();
+  std::string heard = hear();
+  while (!session_->ended() && (session_->wantsWrite() || session_->wantsRead())) {
+    if (session_->wantsWrite()) session_->flush();
+    if (session_->wantsRead()) session_->receive();
+    heard += hear();
+  }
+  EXPECT_EQ(heard.size(), commands * std::string("SERVER PROTOCOL 2\n").size());
   EXPECT_TRUE(session_->ended());
 }
 
@@ -83,6 +112,24 @@ TEST_F(SessionTest, TellsEventsToAClientThatSaysNothingMore) {
   happen();
   EXPECT_FALSE(session_->ended());
   EXPECT_NE(hear().find("PEER_NEW"), std::string::npos);
+}
+
+TEST_F(SessionTest, KeepsAClientThatNeverHasAllButKeepsUp) {
+  say("MONITOR\n");
+  std::size_t heard = 0;
+  std::size_t owed = 0;  // of events that make up for what was heard
+  std::array<char, 4096> piece;
+  for (int i = 0; i < 5000; ++i) happen();  // more than the system keeps
+  while (heard < 4 * Session::kMostPending && !session_->ended()) {
+    const ssize_t got = ::recv(client_.get(), piece.data(), piece.size(), 0);
+    ASSERT_GT(got, 0) << heard;
+    heard += static_cast<std::size_t>(got);
+    for (owed += static_cast<std::size_t>(got); owed >= eventText(event_).size(); owed -= eventText(event_).size()) {
+      happen();
+    }
+    session_->flush();
+  }
+  EXPECT_FALSE(session_->ended());
 }
 
 TEST_F(SessionTest, DropsAClientThatDoesNotKeepUp) {

@@ -105,6 +105,19 @@ TEST(AnswerMessage, IsNoneWhereAnythingIsMissingOrLeftOver) {
   EXPECT_FALSE(decodeAnswer(more, 1).has_value());
 }
 
+TEST(AnswerMessage, IsNoneWithBitsThatMeanNothing) {
+  Answer answer = sampleAnswer();
+  answer.unresponsive = {};
+  const Bytes bytes = encodeAnswer(answer);
+  constexpr std::size_t kComm = 8;           // behind two numbers
+  constexpr std::size_t kRank = kComm + 36;  // behind the head and a number
+  for (const std::size_t at : {kComm + 28, kRank + 20, kRank + 22}) {
+    Bytes changed = bytes;
+    changed[at] |= std::byte{0x80};
+    EXPECT_FALSE(decodeAnswer(changed, 1).has_value()) << at;
+  }
+}
+
 TEST(Messages, OutliveBytesThatWereChanged) {
   std::mt19937 random(11);
   const Member member = memberOf(5);
@@ -142,6 +155,19 @@ TEST(Compose, TakesTheFirstWhereTwoClaimToBeOneRank) {
   const Answer answer = sampleAnswer();
   const Survey survey = compose({}, {{1, answer}, {2, answer}}, {});
   EXPECT_EQ(survey.comms.front().ranks.size(), 2U);
+}
+
+TEST(Compose, KeepsALimitedNumberOfRanksThatAreMissing) {
+  Answer answer;
+  for (std::uint64_t hash = 0; hash < 100; ++hash) {
+    CommFacts comm;
+    comm.key.hash = hash;
+    comm.size = 1 << 24;
+    answer.comms.push_back(comm);
+  }
+  std::size_t absent = 0;
+  for (const CommFacts& comm : compose({}, {{1, answer}}, {}).comms) absent += comm.absent.size();
+  EXPECT_EQ(absent, kMostAbsent);
 }
 
 TEST(Compose, CallsUnresponsiveWhomAnotherWaitsForInVainUnlessItAnswers) {
