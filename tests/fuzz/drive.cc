@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "topo/machine/lines.h"
 #include "topo/machine/path_settings.h"
 #include "topo/search/graph_xml.h"
@@ -119,10 +118,6 @@ std::string driveGraphs(std::string_view text) {
       return "graphs do not come back as they were";
   }
   return "";
-}
-
-void silenceLog() {
-  setLogSink([](void*, bool, std::string_view) {}, nullptr);
 }
 
 }  // namespace tutti::fuzz

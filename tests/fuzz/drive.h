@@ -1,8 +1,10 @@
-// What the fuzzers do with an input, for them and for the test that replays their corpora.
+// What the fuzzers of the XML readers do with an input, for them and for the test that replays their corpora.
 #pragma once
 
 #include <string>
 #include <string_view>
+
+#include "target.h"
 
 namespace tutti::fuzz {
 
@@ -15,11 +17,5 @@ std::string driveSearch(std::string_view text);
 
 /// Reads `text` as a graph file for two small machines, writes what came out and reads that again. Likewise.
 std::string driveGraphs(std::string_view text);
-
-/// What the fuzzer that is being built does: one of these.
-std::string driveTarget(std::string_view text);
-
-/// Lets the library say nothing: inputs are refused by the thousand.
-void silenceLog();
 
 }  // namespace tutti::fuzz

@@ -1,31 +1,18 @@
-// The corpora of the fuzzers and a few thousand changed files, in every run of the tests: what was found once stays
-// found, without clang.
+// The corpora of the fuzzers of the XML readers and a few thousand changed files, in every run of the tests: what was
+// found once stays found, without clang.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
-#include "archive.h"
+#include "corpora.h"
 #include "drive.h"
 #include "mutate.h"
 
 namespace tutti::fuzz {
 namespace {
-
-std::filesystem::path sources() {
-  const char* root = std::getenv("TUTTI_TEST_SOURCE_ROOT");
-  return root ? root : ".";
-}
-
-std::string bytesOf(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// All files of a folder below tests/fixtures, by name.
 std::vector<Input> fixtures(const std::string& folder) {
@@ -35,18 +22,6 @@ std::vector<Input> fixtures(const std::string& folder) {
   }
   std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.name < b.name; });
   return inputs;
-}
-
-std::vector<Input> corpus(const std::string& name) {
-  return readArchive(bytesOf(sources() / "tests/fuzz/corpus" / (name + ".tar")));
-}
-
-using Drive = std::string (*)(std::string_view);
-
-void replay(const std::vector<Input>& inputs, Drive drive) {
-  silenceLog();
-  ASSERT_FALSE(inputs.empty());
-  for (const Input& input : inputs) EXPECT_EQ(drive(input.text), "") << input.name;
 }
 
 /// `count` changed files, taken in turn from the inputs of at most `bytes`.
