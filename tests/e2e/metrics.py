@@ -4,9 +4,11 @@ import os
 import re
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
+import ras_job
 from support import BUILD, Process, check, environment, free_port, main
 
 SURVIVOR = BUILD / "tests/e2e/survivor"
@@ -89,6 +91,38 @@ def top_shows_a_line_for_each_rank():
             check(f" {job.pids[rank]} " in line and f" {rank}/{SIZE} " in line, table)
 
 
+def waits_in(text):
+    """The ranks that wait, where the last one is among those that they wait for and none has moved for a while."""
+    waits = re.findall(r'^tutti_wait_seconds{.*,rank="(\d)",.*,operation="AllReduce",peer="(\d)"} (\S+)$', text, re.M)
+    check(all(float(seconds) >= 0.2 for *_, seconds in waits), text)
+    return {rank for rank, _, _ in waits} if "2" in {peer for _, peer, _ in waits} else set()
+
+
+def asks_until_told(command, told):
+    """A loaded machine may not look twice in time."""
+    deadline = time.monotonic() + 60
+    while True:
+        code, text, said = info(*command)
+        check(code == 0 and time.monotonic() < deadline, text + said)
+        if told(text):
+            return
+
+
+def a_late_rank_is_named_by_those_that_wait_for_it():
+    with ras_job.Job(3) as ranks:
+        ras_job.init(ranks)
+        ras_job.all_do(ranks, "reduce 2")
+        pids = [rank.pid for rank in ranks]
+        ras_job.all_do(ranks[:2], "reduce 1")
+        asks_until_told(["metrics", *pids], lambda text: waits_in(text) == {"0", "1"})
+        asks_until_told(["top", "-n", 1, "-d", 0.5, *pids],
+                        lambda table: len(re.findall(r"  AllReduce waits [\d.]+ s for ranks? [\d, ]*2", table)) > 0)
+        ranks[2].do("reduce 1")
+        ras_job.all_do(ranks, "sync")
+        code, text, said = info("metrics", *pids)
+        check(code == 0 and "# TYPE tutti_wait_seconds" in text and "tutti_wait_seconds{" not in text, text)
+
+
 def who_cannot_be_asked_is_named():
     code, _, said = info("metrics", os.getpid())
     check(code == 1 and f"process {os.getpid()} has no communicator of tutti" in said, said)
@@ -97,5 +131,5 @@ def who_cannot_be_asked_is_named():
 
 
 if __name__ == "__main__":
-    main(what_was_done_is_counted_and_grows, they_are_served_on_loopback, top_shows_a_line_for_each_rank,
-         who_cannot_be_asked_is_named)
+    main(a_late_rank_is_named_by_those_that_wait_for_it, what_was_done_is_counted_and_grows,
+         they_are_served_on_loopback, top_shows_a_line_for_each_rank, who_cannot_be_asked_is_named)

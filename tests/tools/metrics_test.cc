@@ -72,6 +72,22 @@ TEST(Top, ShowsNoRateOfWhatIsNewAndTellsFailures) {
   EXPECT_NE(table.find(" 0.0       0.000      0.000      1.0  failed: ncclRemoteError\n"), std::string::npos) << table;
 }
 
+TEST(Top, SaysForWhomARankWaits) {
+  std::vector<Sample> now = samplesOf(30, 5e9, 4e9);
+  for (const char* peer : {"0", "2"}) {
+    Sample wait = now.back();
+    wait.name = "tutti_wait_seconds";
+    wait.labels = now.front().labels;
+    wait.labels["operation"] = "AllReduce";
+    wait.labels["peer"] = peer;
+    wait.value = 12.25;
+    now.push_back(wait);
+    const std::string table = tool::topTable({}, now, 1);
+    const std::string ranks = *peer == '0' ? "rank 0\n" : "ranks 0, 2\n";
+    EXPECT_NE(table.find("  AllReduce waits 12.2 s for " + ranks), std::string::npos) << table;
+  }
+}
+
 TEST(Top, KeepsALineForARankWhateverItsNamesAre) {
   const std::vector<Sample> now = tool::parseSamples(
       "tutti_calls_total{host=\"h\",pid=\"99999999999\",comm=\"0xab\",name=\"a\\nb\x1b[2J\",rank=\"1\"} 17\n");

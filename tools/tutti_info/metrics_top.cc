@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "metrics.h"
 
@@ -22,6 +24,9 @@ struct Row {
   double hostBytes = 0;
   double memory = 0;
   bool kernelsRun = false;
+  std::string operation;   ///< that waits …
+  std::vector<int> peers;  ///< … for these
+  double waitSeconds = 0;
   std::string connecting;
   std::string error;
 };
@@ -58,6 +63,11 @@ std::map<Key, Row> rowsOf(const std::vector<Sample>& samples) {
     if (sample.name == "tutti_host_bytes_total") row.hostBytes += sample.value;
     if (sample.name == "tutti_device_memory_bytes") row.memory += sample.value;
     if (sample.name == "tutti_kernels_run") row.kernelsRun = sample.value != 0;
+    if (sample.name == "tutti_wait_seconds") {
+      row.operation = sample.label("operation");
+      row.peers.push_back(number(sample.label("peer")));
+      row.waitSeconds = sample.value;
+    }
     if (sample.name == "tutti_connecting") row.connecting = sample.label("collective");
     if (sample.name == "tutti_failed") row.error = sample.label("error");
   }
@@ -66,6 +76,10 @@ std::map<Key, Row> rowsOf(const std::vector<Sample>& samples) {
 
 std::string stateOf(const Row& row) {
   if (!row.error.empty()) return "failed: " + row.error;
+  if (!row.peers.empty()) {
+    return fmt::format("{} waits {:.1f} s for {} {}", row.operation, row.waitSeconds,
+                       row.peers.size() > 1 ? "ranks" : "rank", fmt::join(row.peers, ", "));
+  }
   if (!row.connecting.empty()) return "connects for " + row.connecting;
   return row.kernelsRun ? "kernels run" : "idle";
 }

@@ -70,6 +70,11 @@ class StallClock {
   void report(Time now) { news_.tell(limits_, now - begun_); }
   bool reported() const { return news_.told(); }
 
+  /// How long nothing of it has moved, as far as was looked; 0: it was not read.
+  milliseconds unmoved(Time now) const {
+    return busy_ && known_ ? std::chrono::duration_cast<milliseconds>(now - unmoved_) : milliseconds(0);
+  }
+
   /// How long the operation has been under way without having been seen to move.
   milliseconds age(Time now) const {
     return busy_ ? std::chrono::duration_cast<milliseconds>(now - begun_) : milliseconds(0);

@@ -35,6 +35,8 @@ class Probe final : public StallProbe {
   void inquire() override { inquired_ = true; }
   bool pending() const override { return inquired_; }
   std::vector<std::string> takeAnswer() override { return std::exchange(answer_, {}); }
+  void watch(Time now) override { watchedAt_ = now; }
+  milliseconds unmoved(Time now) const override { return clock_.unmoved(now); }
   bool suspects(Time now) const override { return clock_.suspects(now); }
   bool still() const override { return stalled_ || clock_.reported(); }
   RankState standing(Time now) const override { return state(now); }
@@ -53,6 +55,7 @@ class Probe final : public StallProbe {
   void say(Time now, bool asks);
   bool confirmed(Time now);
   bool fresh(Time now) const;
+  bool watched(Time now) const;
   std::uint64_t fingerprint() const;
   bool answered() const;
   RankState state(Time now) const;
@@ -84,6 +87,7 @@ class Probe final : public StallProbe {
   bool deaf_ = false;            ///< the device does not let itself be read
   std::optional<Time> begunAt_;  ///< of a reading under way
   std::optional<Time> readAt_;
+  std::optional<Time> watchedAt_;
   std::optional<Time> askedAt_;  ///< others are being asked since then
   Time saidAt_{};
   Time notBefore_{};   ///< others are not asked again

@@ -28,6 +28,7 @@ constexpr milliseconds kAnswers{2000};
 /// How long a device may take to copy a few words.
 constexpr milliseconds kDeaf{1500};
 constexpr milliseconds kFresh{700};
+constexpr milliseconds kWatched{2000};
 /// How much longer a report waits where other communicators' calls may be in front of the operation, here or on another
 /// rank: until these have been still for kCircleSteady, and all ranks of a circle have heard of each other.
 constexpr milliseconds kCirclePatience{5000};
@@ -68,6 +69,10 @@ void Probe::rest(Time now) {
 
 bool Probe::fresh(Time now) const {
   return readAt_ && now - *readAt_ <= kFresh;
+}
+
+bool Probe::watched(Time now) const {
+  return watchedAt_ && now - *watchedAt_ <= kWatched;
 }
 
 /// Whether an operation that seems to be stalled is: the last launch's connections are not all there are.
@@ -139,7 +144,7 @@ void Probe::heed(const CircleNews& news, Time now) {
 
 void Probe::read(Time now) {
   const bool again = askedAt_ && readAt_ && *readAt_ <= *askedAt_;
-  const bool wanted = clock_.due(now) || again || ((owes_ || inquired_ || askedAt_) && !fresh(now));
+  const bool wanted = clock_.due(now) || again || watched(now) || ((owes_ || inquired_ || askedAt_) && !fresh(now));
   if (!kernelsRun_) {
     if (wanted) took(now, fingerprintOf({}, std::array{at_.launcher.lastNote().operations}), false);
     return;

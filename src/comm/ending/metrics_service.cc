@@ -1,12 +1,25 @@
 #include "comm/ending/metrics_service.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "base/log.h"
+#include "comm/diagnosis/stalls.h"
 #include "comm/ending/metrics_text.h"
+#include "comm/state/communicator.h"
 
 namespace tutti::comm {
+
+namespace {
+
+/// Whether it has to be looked at what it waits for.
+bool mayWait(const ncclComm& comm) {
+  const bool busy = comm.progress.kernels != nullptr || comm.progress.connecting.load() != nullptr;
+  return busy && comm.parts.stalls != nullptr && !comm.abort.raised();
+}
+
+}  // namespace
 
 void MetricsService::open() {
   if (service_.open(kMetricsTopic).ok()) return;
@@ -15,9 +28,18 @@ void MetricsService::open() {
 
 void MetricsService::serve(std::span<ncclComm* const> comms, SteadyClock::time_point now) {
   if (service_.asked(now)) {
+    if (!since_) {
+      since_ = now;
+      for (ncclComm* comm : comms) {
+        if (mayWait(*comm)) comm->parts.stalls->watch(now);
+      }
+    }
+    const bool waits = std::any_of(comms.begin(), comms.end(), [](const ncclComm* comm) { return mayWait(*comm); });
+    if (waits && now - *since_ < kLook) return;
+    since_.reset();
     std::vector<CommMetrics> metrics;
     metrics.reserve(comms.size());
-    for (ncclComm* comm : comms) metrics.push_back(metricsOf(*comm));
+    for (ncclComm* comm : comms) metrics.push_back(metricsOf(*comm, now));
     service_.give(metricsText(metrics));
   }
   service_.send(now);

@@ -1,6 +1,7 @@
 // Lets people and monitoring ask a running process what it does: `tutti-info top`, `tutti-info metrics`.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/clock.h"
@@ -10,7 +11,8 @@ struct ncclComm;
 
 namespace tutti::comm {
 
-/// Answers with metricsText() of all communicators. The watch's thread only; nothing waits.
+/// Answers with metricsText() of all communicators, a second later where something is under way. The watch's thread
+/// only; nothing waits.
 class MetricsService {
  public:
   /// From now on; where the socket cannot be had, nobody is answered.
@@ -20,7 +22,11 @@ class MetricsService {
   void serve(std::span<ncclComm* const> comms, SteadyClock::time_point now);
 
  private:
+  /// In which the counters of what is under way are read twice at least.
+  static constexpr std::chrono::milliseconds kLook{900};
+
   LocalService service_{std::chrono::seconds(6)};
+  std::optional<SteadyClock::time_point> since_;  ///< for who asks now, it is looked at what is waited for
 };
 
 }  // namespace tutti::comm

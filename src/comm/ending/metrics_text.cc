@@ -10,6 +10,8 @@
 #include "base/host.h"
 #include "base/result_name.h"
 #include "comm/connect/channels.h"
+#include "comm/diagnosis/stall_state.h"
+#include "comm/diagnosis/stalls.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/filter.h"
 #include "gpu/memory_ledger.h"
@@ -18,6 +20,9 @@
 namespace tutti::comm {
 
 namespace {
+
+/// What stands still for less may only be between two steps.
+constexpr milliseconds kShortestWait{200};
 
 /// As nccl-tests has it (its document PERFORMANCE.md): bus bandwidth is this times the size over the time.
 double busFactorOf(ApiFunc func, int nRanks) {
@@ -135,6 +140,26 @@ void writeTransports(Writer& writer, std::span<const CommMetrics> comms) {
       &CommMetrics::Transport::stalls);
 }
 
+void writeWaits(Writer& writer, std::span<const CommMetrics> comms) {
+  writer.family("tutti_wait_seconds", "gauge", "For how long nothing of an operation has moved, by whom it waits for.");
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    for (const int peer : comms[i].wait.peers) {
+      writer.sample(i, fmt::format(",operation=\"{}\",peer=\"{}\"", escaped(comms[i].wait.operation), peer),
+                    comms[i].wait.seconds);
+    }
+  }
+}
+
+CommMetrics::Wait waitOf(const StallProbe& probe, SteadyClock::time_point now) {
+  const milliseconds unmoved = probe.unmoved(now);
+  if (unmoved < kShortestWait) return {};
+  const RankState state = probe.standing(now);
+  CommMetrics::Wait wait{.operation = operationOf(state), .seconds = static_cast<double>(unmoved.count()) / 1e3};
+  std::copy_if(state.waitsFor.begin(), state.waitsFor.end(), std::back_inserter(wait.peers),
+               [](int peer) { return peer >= 0; });
+  return wait;
+}
+
 void addTransports(const ChannelSet& channels, CommMetrics& metrics) {
   for (const ConnectedCounters& end : channels.allEnds()) {
     auto known = std::find_if(metrics.transports.begin(), metrics.transports.end(),
@@ -152,7 +177,7 @@ void addTransports(const ChannelSet& channels, CommMetrics& metrics) {
 
 }  // namespace
 
-CommMetrics metricsOf(ncclComm& comm) {
+CommMetrics metricsOf(ncclComm& comm, SteadyClock::time_point now) {
   const CommIdentity& id = comm.identity;
   CommMetrics metrics{
       .commId = id.commId, .name = comm.config.commName, .rank = id.rank, .nRanks = id.nRanks, .device = id.cudaDevice};
@@ -175,6 +200,7 @@ CommMetrics metricsOf(ncclComm& comm) {
   metrics.persistentBytes = comm.memory->bytes(gpu::MemoryClass::Persistent);
   metrics.releasableBytes = comm.memory->bytes(gpu::MemoryClass::Releasable);
   metrics.kernelsRun = comm.progress.kernels != nullptr;
+  if (comm.parts.stalls != nullptr && !comm.abort.raised()) metrics.wait = waitOf(*comm.parts.stalls, now);
   if (const char* const operation = comm.progress.connecting.load(); operation != nullptr) {
     metrics.connecting = operation;
   }
@@ -194,6 +220,7 @@ std::string metricsText(std::span<const CommMetrics> comms) {
   }
   writer.each("tutti_kernels_run", "gauge", "1: kernels of the communicator run, or wait for peers.",
               [](const CommMetrics& comm) { return comm.kernelsRun ? 1 : 0; });
+  writeWaits(writer, comms);
   writer.family("tutti_connecting", "gauge", "1: a call waits to be connected with its peers.");
   for (std::size_t i = 0; i < comms.size(); ++i) {
     if (comms[i].connecting.empty()) continue;

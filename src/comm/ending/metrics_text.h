@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "comm/state/op_tally.h"
 
 struct ncclComm;
@@ -41,12 +42,19 @@ struct CommMetrics {
   std::uint64_t persistentBytes = 0;
   std::uint64_t releasableBytes = 0;
   bool kernelsRun = false;
+  struct Wait {
+    std::string operation;   ///< "AllReduce"
+    double seconds = 0;      ///< for which nothing of it has moved, as far as was looked
+    std::vector<int> peers;  ///< that it waits for, the first ones
+  };
+  Wait wait;               ///< no peers: for nobody
   std::string connecting;  ///< the operation whose call waits to be connected; "": none
   std::string error;       ///< "ncclRemoteError"; "": none
 };
 
-/// The watch's thread only, or while nobody else ends `comm`. Never waits.
-CommMetrics metricsOf(ncclComm& comm);
+/// The watch's thread only, or while nobody else ends `comm`. Never waits. Whom it waits for is known where its
+/// StallProbe was told to watch() before.
+CommMetrics metricsOf(ncclComm& comm, SteadyClock::time_point now);
 
 /// All of a process: a heading and the samples of each metric, whose labels name host, process, communicator and rank.
 std::string metricsText(std::span<const CommMetrics> comms);

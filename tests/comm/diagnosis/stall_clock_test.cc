@@ -23,6 +23,19 @@ TEST(StallClock, AsksForNothingAsLongAsOperationsEndInTime) {
   }
 }
 
+TEST(StallClock, KnowsSinceWhenNothingMovesOnceItWasRead) {
+  StallClock clock({});
+  clock.follow(at(0), true);
+  EXPECT_EQ(clock.unmoved(at(9000)), milliseconds(0)) << "nobody has looked";
+  clock.read(at(9000), 1);
+  clock.read(at(9250), 2);
+  EXPECT_EQ(clock.unmoved(at(9250)), milliseconds(0));
+  clock.read(at(9500), 2);
+  EXPECT_EQ(clock.unmoved(at(9600)), milliseconds(350));
+  clock.follow(at(9700), false);
+  EXPECT_EQ(clock.unmoved(at(9700)), milliseconds(0)) << "it has ended";
+}
+
 TEST(StallClock, SaysOnceThatNothingMoves) {
   StallClock clock({milliseconds(5000)});
   int reports = 0;

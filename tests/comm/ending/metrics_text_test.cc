@@ -29,6 +29,7 @@ TEST(MetricsText, HasASampleForEachRankOfEachMetric) {
   busy.persistentBytes = 11;
   busy.releasableBytes = 22;
   busy.kernelsRun = true;
+  busy.wait = {"AllReduce", 2.5, {0, 3}};
   busy.connecting = "Broadcast";
   CommMetrics failed{.commId = 0xcd, .rank = 0, .nRanks = 2};
   failed.error = "ncclRemoteError";
@@ -50,6 +51,10 @@ TEST(MetricsText, HasASampleForEachRankOfEachMetric) {
   expectLine(text, "tutti_device_memory_bytes" + one + R"(,kind="releasable"} 22)");
   expectLine(text, "tutti_kernels_run" + one + "} 1");
   expectLine(text, "tutti_kernels_run" + two + "} 0");
+  expectLine(text, "# TYPE tutti_wait_seconds gauge");
+  expectLine(text, "tutti_wait_seconds" + one + R"(,operation="AllReduce",peer="0"} 2.5)");
+  expectLine(text, "tutti_wait_seconds" + one + R"(,operation="AllReduce",peer="3"} 2.5)");
+  EXPECT_EQ(text.find("tutti_wait_seconds" + two), std::string::npos) << "it waits for nobody";
   expectLine(text, "tutti_connecting" + one + R"(,collective="Broadcast"} 1)");
   expectLine(text, "tutti_failed" + one + "} 0");
   expectLine(text, "tutti_failed" + two + R"(,error="ncclRemoteError"} 1)");
