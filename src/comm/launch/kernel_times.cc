@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "trace/on.h"
 #include "trace/session.h"
@@ -16,7 +18,18 @@ namespace {
 constexpr std::uint64_t kLeast = 4'000'000;
 /// After which an anchor is too old: times are told in milliseconds as a float, which must not lose microseconds.
 constexpr std::uint64_t kLongest = 8'000'000'000;
-constexpr std::chrono::milliseconds kAnchorBound{20};
+/// What the launching thread spends on an anchor at most.
+constexpr milliseconds kAnchorBound{20};
+
+/// Whether the device comes to `moment` in time.
+Result<bool> comesBy(const gpu::Event& moment, Deadline deadline) {
+  constexpr std::chrono::microseconds kLongestPause{200};
+  for (std::chrono::microseconds pause{1};; pause = std::min(2 * pause, kLongestPause)) {
+    ASSIGN(const bool done, moment.done());
+    if (done || deadline.expired()) return done;
+    std::this_thread::sleep_for(pause);
+  }
+}
 
 }  // namespace
 
@@ -49,21 +62,34 @@ void KernelTimes::heed(Status status) {
 }
 
 /// The moment lies between two looks at the host's clock; of some tries the quickest is taken.
-Status KernelTimes::anchor() {
+Result<bool> KernelTimes::anchor() {
   constexpr int kTries = 4;
+  const Deadline deadline = Deadline::in(kAnchorBound);
   std::uint64_t quickest = UINT64_MAX;
   for (int i = 0; i < kTries; ++i) {
     ASSIGN(gpu::Event moment, gpu::Event::createTimed(*device_));
     const std::uint64_t before = trace::now();
     TRY(moment.record(own_->get()));
-    TRY(moment.wait(nullptr, kAnchorBound));
+    ASSIGN(const bool came, comesBy(moment, deadline));
+    if (!came) break;
     const std::uint64_t after = trace::now();
     if (after - before >= quickest) continue;
     quickest = after - before;
     anchor_ = std::move(moment);
     anchoredAt_ = before + (after - before) / 2;
   }
-  return {};
+  if (quickest != UINT64_MAX) {
+    retries_ = {};
+    return true;
+  }
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const std::uint64_t now = trace::now();
+  retries_.missed(now);
+  info(kProfile,
+       "The trace has no times of kernels on device {} for now: the device did not say its time within {} ms; it is "
+       "asked again in {} s",
+       device_->ordinal(), kAnchorBound.count(), (retries_.next() - now) / kSecond);
+  return false;
 }
 
 /// Nothing begins before it was asked for, and nothing that has ended ends in the future: what says so shows how wrong
@@ -81,12 +107,14 @@ std::uint64_t KernelTimes::at(double seconds) const {
   return anchoredAt_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(seconds * kNano));
 }
 
-Status KernelTimes::prepare() {
+Result<bool> KernelTimes::prepare() {
   if (!own_) {
     ASSIGN(own_, gpu::Stream::create(*device_));
-    return anchor();
   }
-  return first_ == next_ && trace::now() - anchoredAt_ > kLongest ? anchor() : Status();
+  const std::uint64_t now = trace::now();
+  if (anchor_ && (first_ != next_ || now - anchoredAt_ <= kLongest)) return true;
+  if (!retries_.due(now)) return false;
+  return anchor();
 }
 
 Status KernelTimes::stamp(Timed& one, std::span<const PreparedLaunch> launches) {
@@ -141,7 +169,8 @@ void KernelTimes::write(const Timed& one, trace::Record whole) {
 }
 
 Status KernelTimes::beginOne(CUstream stream, std::span<const PreparedLaunch> launches) {
-  TRY(prepare());
+  ASSIGN(const bool anchored, prepare());
+  if (!anchored) return {};
   Timed& one = timed_[next_ % kUnderWay];
   if (!one.before) {
     ASSIGN(one.before, gpu::Event::createTimed(*device_));

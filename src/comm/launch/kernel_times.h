@@ -1,6 +1,7 @@
 // When kernels ran on the device, for a trace: events before and after them, read later.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +26,27 @@ namespace tutti::comm {
 /// first channel is taken to have begun with them. `asked`: before they could begin; `now`: after they have ended.
 void placeChannels(std::span<trace::Record> channels, trace::Record& whole, std::uint64_t asked, std::uint64_t now);
 
+/// When to try again what could not be had in time: after a second, and then after twice as long each time, up to a
+/// minute. In nanoseconds. One thread.
+class AnchorRetries {
+ public:
+  bool due(std::uint64_t now) const { return now >= next_; }
+  void missed(std::uint64_t now) {
+    next_ = now + pause_;
+    pause_ = std::min(2 * pause_, kLongestPause);
+  }
+  std::uint64_t next() const { return next_; }
+
+ private:
+  static constexpr std::uint64_t kLongestPause = 60'000'000'000;
+  std::uint64_t pause_ = 1'000'000'000;  ///< after the next miss
+  std::uint64_t next_ = 0;
+};
+
 /// The launches of one communicator, about 250 a second at most: events cost the device more than a short
 /// operation should pay every time. Their kernels write when each channel worked, unless a profiler has them do so.
-/// Failures are told once, and then nothing is timed any more: a trace is not worth an operation. Any thread, but
-/// begin() and end() on the one that launches.
+/// While the device is too busy to be asked for its time, nothing is timed. Failures are told once, and then nothing is
+/// timed any more: a trace is not worth an operation. Any thread, but begin() and end() on the one that launches.
 class KernelTimes {
  public:
   /// The device must outlive the result.
@@ -64,8 +82,9 @@ class KernelTimes {
     std::vector<Stamped> stamped;
     std::unique_ptr<Stamps> stamps;  ///< of these
   };
-  Status prepare();
-  Status anchor();
+  /// Both: whether there is an anchor that is new enough.
+  Result<bool> prepare();
+  Result<bool> anchor();
   void correct(const Timed& one, double began, double ended);
   std::uint64_t at(double seconds) const;
   Status beginOne(CUstream stream, std::span<const PreparedLaunch> launches);
@@ -88,6 +107,7 @@ class KernelTimes {
   std::optional<gpu::Stream> own_;
   std::optional<gpu::Event> anchor_;  ///< a moment that the host's clock knows as well …
   std::uint64_t anchoredAt_ = 0;      ///< … as this
+  AnchorRetries retries_;
   std::array<Timed, kUnderWay> timed_;
   std::uint64_t first_ = 0;  ///< oldest under way
   std::uint64_t next_ = 0;
