@@ -100,8 +100,8 @@ CommSettings commSettingsFrom(const Params& params) {
   CommSettings runtime;
   runtime.bootstrap = bootstrapFrom(params.sockets);
   runtime.bootstrap.reportAfter = std::chrono::seconds(params.misc.stallSec);
-  runtime.ras = {params.ras.enable,     params.ras.address,    ras::timeoutFactorOf(params.ras.timeoutFactor),
-                 params.sockets.ifname, params.sockets.family, params.sockets.commId};
+  runtime.ras = {params.ras.enable == 1, params.ras.address,    ras::timeoutFactorOf(params.ras.timeoutFactor),
+                 params.sockets.ifname,  params.sockets.family, params.sockets.commId};
   runtime.configOverrides = overridesFrom(params);
   runtime.netName = params.misc.netName;
   runtime.p2p.disabled =

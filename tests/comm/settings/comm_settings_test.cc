@@ -26,6 +26,15 @@ TEST(CommSettings, BufferSizeCountsAlsoWhereItIsTheUsualOne) {
   EXPECT_EQ(commSettingsFrom(params).buffers.simple, 4194304U);
 }
 
+TEST(CommSettings, RasRunsWhereExactlyOneAsksForIt) {
+  EXPECT_TRUE(commSettingsFrom(Params{}).ras.enabled);
+  for (const int value : {0, 1, 2, -1}) {
+    Params params;
+    params.ras.enable = value;
+    EXPECT_EQ(commSettingsFrom(params).ras.enabled, value == 1) << value;
+  }
+}
+
 TEST(CommSettings, EveryPlainSettingReachesItsField) {
   Params params;
   params.sockets.ifname = std::string("eth");
