@@ -109,6 +109,7 @@ Result<Progress> growMember(const GrowRequest& request) {
   CommIdentity identity = comm.identity;
   identity.nRanks = request.nRanks;
   identity.commId = nameOf(parent, request.nRanks);
+  identity.parentId = comm.identity.commId;
   identity.function = "ncclCommGrow";
   identity.origin.clear();
   info(kInit, "ncclCommGrow: existing rank {} creating new communicator with {} total ranks", identity.rank,

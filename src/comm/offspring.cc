@@ -115,6 +115,7 @@ CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, int color, 
   identity.rank = rank;
   identity.nRanks = nRanks;
   identity.commId = 0;
+  identity.parentId = plan.parent.identity.commId;
   identity.function = plan.function;
   identity.origin = fmt::format("parent {} childCount {} n {} color {} key {}", fmt::ptr(&plan.parent), plan.number,
                                 nRanks, color, key);

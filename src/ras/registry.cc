@@ -41,6 +41,8 @@ std::vector<CommFacts> Registry::snapshot(ProcessId process) const {
       comm.key = entry.rank.comm;
       comm.size = entry.rank.size;
       comm.members = entry.members;
+      if (comm.name.empty()) comm.name = entry.rank.name;
+      if (comm.parent == 0) comm.parent = entry.rank.parent;
       comm.ranks.push_back({entry.rank.rank, process, entry.rank.cudaDevice, entry.rank.nvmlDevice, entry.read()});
     }
   }

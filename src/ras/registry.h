@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ras/report/survey.h"
@@ -18,6 +19,8 @@ struct OwnRank {
   std::int32_t rank = 0;
   std::int32_t cudaDevice = -1;
   std::int32_t nvmlDevice = -1;
+  std::string name = {};     ///< as CommFacts has it
+  std::uint64_t parent = 0;  ///< likewise
 };
 
 class Registry;

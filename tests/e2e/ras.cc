@@ -4,7 +4,8 @@
 //
 // On all of its ranks "init" makes the communicator, "reduce N" launches N all-reduces, "send N" a message to rank N,
 // "sync" waits for all that was launched, "churn N" N times makes communicators of that one by split and shrink and
-// gives them up again, "destroy" destroys the communicator; "exit" ends the process without that, as many programs do.
+// gives them up again, "family" makes one named "child" by split, and of that one, without its last rank, "grandchild"
+// by shrink, "destroy" destroys the communicator; "exit" ends the process without that, as many programs do.
 // Lines: "ready" at the beginning, "done" or "failed" after each command.
 #include <cstdio>
 #include <cstdlib>
@@ -76,6 +77,21 @@ bool churn(Rank& rank, int times) {
   return true;
 }
 
+/// Both stay.
+bool family(Rank& rank) {
+  if (cudaSetDevice(rank.number % rank.devices) != cudaSuccess) return false;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.commName = "child";
+  ncclComm_t child = nullptr;
+  if (ncclCommSplit(rank.comm, 0, rank.number, &child, &config) != ncclSuccess || !reduceToEnd(child, rank))
+    return false;
+  int last = rank.size - 1;
+  if (rank.number == last) return true;
+  config.commName = "grandchild";
+  ncclComm_t less = nullptr;
+  return ncclCommShrink(child, &last, 1, &less, &config, NCCL_SHRINK_DEFAULT) == ncclSuccess && reduceToEnd(less, rank);
+}
+
 /// On a thread for each rank: a call may wait for those of the others.
 template <class Work>
 bool onAll(std::vector<Rank>& ranks, const Work& work) {
@@ -105,6 +121,7 @@ bool obey(std::vector<Rank>& ranks, const char* line, const ncclUniqueId& id) {
   if (std::strncmp(line, "destroy", 7) == 0) {
     return onAll(ranks, [](Rank& rank) { return ncclCommDestroy(rank.comm) == ncclSuccess; });
   }
+  if (std::strncmp(line, "family", 6) == 0) return onAll(ranks, family);
   if (const auto times = numberOf(line, "reduce"))
     return onAll(ranks, [&](Rank& rank) { return reduce(rank, *times); });
   if (const auto times = numberOf(line, "churn")) return onAll(ranks, [&](Rank& rank) { return churn(rank, *times); });

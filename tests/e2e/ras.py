@@ -372,14 +372,28 @@ def clients_of_other_hosts_find_no_door_unless_one_is_asked_for():
                 check_doors(rank, host, at, 2)
 
 
-def switched_off_it_is_silent():
-    with Job(1, NCCL_RAS_ENABLE="0") as ranks:
-        ranks[0].do("init")
-        check(not any("RAS client" in line for line in ranks[0].lines), ranks[0].lines)
-        with open(f"/proc/{ranks[0].pid}/status") as status:
-            check("Threads" in status.read(), "lives")
-        ranks[0].port = free_port()
-        check("no job can be asked at 127.0.0.1:" in ask(ranks[0], code=1), "the client says so")
+def communicators_are_told_with_their_names_and_parents():
+    with Job(3) as ranks:
+        init(ranks)
+        all_do(ranks, "family")
+        for rank in ranks:  # the last one is not of the smallest
+            comms = check_json(poll(rank, json_form=True))["communicators"]
+            by_name = {comm["name"]: comm for comm in comms}
+            check(len(comms) == 3 and set(by_name) == {None, "child", "grandchild"}, comms)
+            first, child, grandchild = by_name[None], by_name["child"], by_name["grandchild"]
+            check(first["parent"] is None and child["parent"] == first["hash"], comms)
+            check(grandchild["parent"] == child["hash"] and grandchild["size"] == 2, comms)
+
+
+def exactly_one_switches_it_on():
+    for value, on in (("0", False), ("1", True), ("2", False), ("-1", False), ("yes", False), ("", True)):
+        with Job(1, NCCL_RAS_ENABLE=value) as ranks:
+            ranks[0].do("init")
+            told = any("RAS client listening socket" in line for line in ranks[0].lines)
+            check(told == on, f"NCCL_RAS_ENABLE={value!r}: {ranks[0].lines}")
+            if value == "0":
+                ranks[0].port = free_port()
+                check("no job can be asked at 127.0.0.1:" in ask(ranks[0], code=1), "the client says so")
 
 
 def bad_address_harms_nobody():
@@ -414,5 +428,5 @@ if __name__ == "__main__":
          dialogue_of_ncclras_goes_as_that_expects,
          queries_go_on_while_communicators_come_and_go, thousands_of_polls_leave_memory_as_it_is,
          jobs_with_ports_of_their_own_answer_for_themselves,
-         clients_of_other_hosts_find_no_door_unless_one_is_asked_for, switched_off_it_is_silent,
-         bad_address_harms_nobody, who_answers_without_an_end_is_no_job)
+         clients_of_other_hosts_find_no_door_unless_one_is_asked_for, exactly_one_switches_it_on,
+         communicators_are_told_with_their_names_and_parents, bad_address_harms_nobody, who_answers_without_an_end_is_no_job)

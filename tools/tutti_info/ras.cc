@@ -203,8 +203,8 @@ int askForReport(const RasQuestion& question) {
   if (!greeting.conversation) {
     complain(greeting.problem);
     return complain(
-        fmt::format("no job can be asked at {}:{}. Does one run on that host, with NCCL_RAS_ENABLE not 0? An INFO line "
-                    "\"RAS client listening socket at\" of its processes (NCCL_DEBUG=INFO) says where they answer",
+        fmt::format("no job can be asked at {}:{}. Does one run on that host, with NCCL_RAS_ENABLE unset or 1? An INFO "
+                    "line \"RAS client listening socket at\" of its processes (NCCL_DEBUG=INFO) says where they answer",
                     target.host, target.port));
   }
   Conversation& with = *greeting.conversation;

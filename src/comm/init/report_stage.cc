@@ -135,8 +135,13 @@ void list(ncclComm& comm) {
   const topo::PeerInfo& first = comm.parts.peers.front();
   const CommIdentity& id = comm.identity;
   ras::meet(met.all());
-  const ras::OwnRank rank{
-      {id.commId, first.hostHash, first.processHash}, id.nRanks, id.rank, id.cudaDevice, id.nvmlDevice};
+  const ras::OwnRank rank{{id.commId, first.hostHash, first.processHash},
+                          id.nRanks,
+                          id.rank,
+                          id.cudaDevice,
+                          id.nvmlDevice,
+                          comm.config.commName,
+                          id.parentId};
   comm.listing = ras::Registry::instance().add(rank, std::move(members), [&comm] { return stateOf(comm); });
 }
 

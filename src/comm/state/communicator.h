@@ -86,9 +86,10 @@ struct CommIdentity {
   int cudaDevice = 0;
   int nvmlDevice = -1;  ///< number that nvidia-smi gives the device, -1: unknown
   std::int64_t busId = 0;
-  std::uint64_t commId = 0;  ///< hash of the unique id; of a child: Bootstrap::commHash(), known before its init
-  std::string function;      ///< the API function that made it
-  std::string origin;        ///< of a child: "parent 0x… childCount …", for its log lines
+  std::uint64_t commId = 0;    ///< hash of the unique id; of a child: Bootstrap::commHash(), known before its init
+  std::string function;        ///< the API function that made it
+  std::string origin;          ///< of a child: "parent 0x… childCount …", for its log lines
+  std::uint64_t parentId = 0;  ///< of a child: its parent's commId, where this rank is of it
 };
 
 /// What is asked of its settings at every step; constant like its name.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -19,6 +21,10 @@ class ByteWriter {
   void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     const auto bytes = std::as_bytes(std::span(&value, 1));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void putText(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   std::size_t size() const { return bytes_.size(); }
@@ -45,6 +51,14 @@ class ByteReader {
       rest_ = rest_.subspan(sizeof(T));
     }
     return value;
+  }
+  /// `length` bytes; empty, and no longer ok(), where there are not so many.
+  std::string takeText(std::size_t length) {
+    if (length > rest_.size()) fail();
+    if (!ok_) return {};
+    std::string text(reinterpret_cast<const char*>(rest_.data()), length);
+    rest_ = rest_.subspan(length);
+    return text;
   }
   /// A number of things of at least `each` bytes; 0, and no longer ok(), where there are not so many bytes.
   std::size_t takeCount(std::size_t each) {

@@ -16,6 +16,8 @@ void addTo(CommFacts& comm, const CommFacts& part) {
   if (!comm.members && part.members && part.members->size() == static_cast<std::size_t>(part.size)) {
     comm.members = part.members;
   }
+  if (comm.name.empty()) comm.name = part.name;
+  if (comm.parent == 0) comm.parent = part.parent;
 }
 
 AbsentRank absentOf(std::int32_t rank, const CommMembers& members, const std::map<ProcessId, Answer>& answers) {

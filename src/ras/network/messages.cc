@@ -55,9 +55,11 @@ static_assert(sizeof(WireMember) == 16);
 struct CommHead {
   CommKey key;
   std::int32_t size = 0;
-  std::uint32_t zero = 0;
+  std::uint32_t noteBytes = 0;  ///< of the parent's hash and the name, which follow; 0: it has neither
 };
 static_assert(sizeof(CommHead) == 32);
+constexpr std::size_t kParentBytes = sizeof(CommFacts::parent);
+constexpr std::size_t kLongestName = 256;
 
 Key maskEntry(const Key& key, const Key& linkKey, const Salt& salt, std::uint32_t index) {
   std::array<std::byte, sizeof(Salt) + sizeof(index)> use;
@@ -103,7 +105,13 @@ RankFacts factsOf(const Rank& wire, ProcessId from) {
 
 Bytes encodeComm(const CommFacts& comm) {
   ByteWriter out;
-  out.put(CommHead{comm.key, comm.size, 0});
+  const std::string_view name = std::string_view(comm.name).substr(0, kLongestName);
+  const bool noted = comm.parent != 0 || !name.empty();
+  out.put(CommHead{comm.key, comm.size, static_cast<std::uint32_t>(noted ? kParentBytes + name.size() : 0)});
+  if (noted) {
+    out.put(comm.parent);
+    out.putText(name);
+  }
   out.put(static_cast<std::uint32_t>(comm.ranks.size()));
   for (const RankFacts& rank : comm.ranks) out.put(wireOf(rank));
   out.put(static_cast<std::uint32_t>(comm.members ? comm.members->size() : 0));
@@ -126,12 +134,20 @@ CommMembers decodeMembers(ByteReader& in, std::int32_t size) {
   return std::make_shared<const std::vector<CommMember>>(std::move(members));
 }
 
+void decodeNote(ByteReader& in, std::size_t bytes, CommFacts& comm) {
+  if (bytes == 0) return;
+  if (bytes < kParentBytes || bytes > kParentBytes + kLongestName) return in.fail();
+  comm.parent = in.take<std::uint64_t>();
+  comm.name = in.takeText(bytes - kParentBytes);
+}
+
 CommFacts decodeComm(ByteReader& in, ProcessId from) {
   CommFacts comm;
   const auto head = in.take<CommHead>();
   comm.key = head.key;
   comm.size = head.size;
-  if (comm.size < 1 || comm.size > kMostRanks || head.zero != 0) in.fail();
+  if (comm.size < 1 || comm.size > kMostRanks) in.fail();
+  decodeNote(in, head.noteBytes, comm);
   const std::size_t count = in.takeCount(sizeof(Rank));
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
     const auto wire = in.take<Rank>();

@@ -81,7 +81,9 @@ ordered_json commJson(const CommFacts& comm, const ProcessIndex& processes) {
           {"ranks_count", comm.ranks.size()},
           {"missing_ranks_count", comm.absent.size()},
           {"ranks", std::move(ranks)},
-          {"missing_ranks", std::move(missing)}};
+          {"missing_ranks", std::move(missing)},
+          {"name", comm.name.empty() ? ordered_json() : ordered_json(comm.name)},
+          {"parent", comm.parent == 0 ? ordered_json() : ordered_json(fmt::format("{:#x}", comm.parent))}};
 }
 
 std::string_view stateName(const SurveyedProcess& process) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -114,7 +115,9 @@ struct CommFacts {
   std::int32_t size = 0;
   std::vector<RankFacts> ranks;
   std::vector<AbsentRank> absent;
-  CommMembers members;  ///< null: not known
+  CommMembers members;       ///< null: not known
+  std::string name = {};     ///< commName of its configuration, as one of its ranks has it; empty: none
+  std::uint64_t parent = 0;  ///< hash of the one that it was made from; 0: it was made from none
 };
 
 /// What a rank is doing, from weak to strong: the strongest that applies counts.

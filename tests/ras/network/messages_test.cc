@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 
 #include "ras/network/compose.h"
 
@@ -38,6 +39,8 @@ Answer sampleAnswer() {
   rank.rank = 2;
   comm.ranks.push_back(rank);
   comm.members = std::make_shared<const std::vector<CommMember>>(std::vector<CommMember>{{1, 2, 3}, {4, 5, 6}, {}});
+  comm.name = "tensor parallel";
+  comm.parent = 17;
   answer.comms.push_back(comm);
   return answer;
 }
@@ -79,6 +82,51 @@ TEST(AnswerMessage, ComesBackAsItWas) {
   EXPECT_EQ(rank.state.counts[9], 10U);
   EXPECT_EQ(rank.state.lastOp.ageMs, 13U);
   EXPECT_EQ((*comm.members)[1].cudaDevice, 5);
+  EXPECT_EQ(comm.name, "tensor parallel");
+  EXPECT_EQ(comm.parent, 17U);
+}
+
+CommFacts sentWith(const std::string& name, std::uint64_t parent) {
+  Answer answer = sampleAnswer();
+  answer.comms[0].name = name;
+  answer.comms[0].parent = parent;
+  const auto back = decodeAnswer(encodeAnswer(answer), 99);
+  EXPECT_TRUE(back.has_value());
+  return back ? back->comms.at(0) : CommFacts();
+}
+
+TEST(AnswerMessage, HasNamesAndParentsThatThereAre) {
+  EXPECT_EQ(sentWith("", 17).parent, 17U);
+  EXPECT_EQ(sentWith("", 17).name, "");
+  EXPECT_EQ(sentWith("a", 0).parent, 0U);
+  EXPECT_EQ(sentWith("a", 0).name, "a");
+  EXPECT_EQ(sentWith("", 0).ranks.size(), 2U);
+  EXPECT_EQ(sentWith(std::string(100000, 'n'), 17).name, std::string(256, 'n')) << "what it takes has a bound";
+}
+
+TEST(AnswerMessage, IsNoneWithANameThatIsTooLong) {
+  Answer answer = sampleAnswer();
+  answer.unresponsive = {};
+  answer.comms[0].name = std::string(256, 'n');
+  Bytes bytes = encodeAnswer(answer);
+  constexpr std::size_t kNoteBytes = 8 + 28;
+  ASSERT_EQ(bytes[kNoteBytes], std::byte{8});
+  ASSERT_EQ(bytes[kNoteBytes + 1], std::byte{1});
+  bytes[kNoteBytes] = std::byte{9};
+  bytes.insert(bytes.begin() + kNoteBytes + 4 + 8, std::byte{'n'});
+  EXPECT_FALSE(decodeAnswer(bytes, 1).has_value());
+}
+
+TEST(AnswerMessage, IsNoneWithHalfAParent) {
+  Answer answer = sampleAnswer();
+  answer.unresponsive = {};
+  answer.comms[0].name = "";
+  Bytes bytes = encodeAnswer(answer);
+  constexpr std::size_t kNoteBytes = 8 + 28;
+  ASSERT_EQ(bytes[kNoteBytes], std::byte{8});
+  bytes[kNoteBytes] = std::byte{7};
+  bytes.erase(bytes.begin() + kNoteBytes + 4);
+  EXPECT_FALSE(decodeAnswer(bytes, 1).has_value());
 }
 
 TEST(AnswerMessage, IsNoneWithRanksOutsideOfTheirCommunicatorOrTwice) {
@@ -108,10 +156,12 @@ TEST(AnswerMessage, IsNoneWhereAnythingIsMissingOrLeftOver) {
 TEST(AnswerMessage, IsNoneWithBitsThatMeanNothing) {
   Answer answer = sampleAnswer();
   answer.unresponsive = {};
+  answer.comms[0].name = "";
+  answer.comms[0].parent = 0;
   const Bytes bytes = encodeAnswer(answer);
   constexpr std::size_t kComm = 8;           // behind two numbers
   constexpr std::size_t kRank = kComm + 36;  // behind the head and a number
-  for (const std::size_t at : {kComm + 28, kRank + 20, kRank + 22}) {
+  for (const std::size_t at : {kComm + 31, kRank + 20, kRank + 22}) {
     Bytes changed = bytes;
     changed[at] |= std::byte{0x80};
     EXPECT_FALSE(decodeAnswer(changed, 1).has_value()) << at;
@@ -149,6 +199,16 @@ TEST(Compose, FindsOutWhoIsMissingAndWhoHasForgotten) {
   answers[1] = {};
   survey = compose({}, answers, {});
   EXPECT_TRUE(survey.comms.front().absent.front().answered);
+}
+
+TEST(Compose, HasTheNameAndTheParentThatAnyRankKnows) {
+  Answer knows = sampleAnswer();
+  Answer other = sampleAnswer();
+  other.comms[0].name = "";
+  other.comms[0].parent = 0;
+  const Survey survey = compose({}, {{1, other}, {2, knows}}, {});
+  EXPECT_EQ(survey.comms.front().name, "tensor parallel");
+  EXPECT_EQ(survey.comms.front().parent, 17U);
 }
 
 TEST(Compose, TakesTheFirstWhereTwoClaimToBeOneRank) {

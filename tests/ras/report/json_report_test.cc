@@ -36,8 +36,8 @@ TEST(JsonReport, HasTheKeysThatReadersKnow) {
   EXPECT_EQ(keysOf(json), (Keys{"nccl_version", "cuda_runtime_version", "cuda_driver_version", "timestamp",
                                 "communicators_count", "communicators", "ras", "library", "processes"}));
   const ordered_json& comm = json["communicators"][0];
-  EXPECT_EQ(keysOf(comm),
-            (Keys{"hash", "secondary_hash", "size", "ranks_count", "missing_ranks_count", "ranks", "missing_ranks"}));
+  EXPECT_EQ(keysOf(comm), (Keys{"hash", "secondary_hash", "size", "ranks_count", "missing_ranks_count", "ranks",
+                                "missing_ranks", "name", "parent"}));
   EXPECT_EQ(comm["hash"], "0xcf264af53edbe986");
   EXPECT_EQ(comm["secondary_hash"], "0x1:0x1");
   const ordered_json& rank = comm["ranks"][0];
@@ -53,6 +53,17 @@ TEST(JsonReport, HasTheKeysThatReadersKnow) {
   EXPECT_EQ(keysOf(missing), (Keys{"rank", "host", "pid", "cuda_dev", "nvml_dev", "status"}));
   EXPECT_EQ(missing["status"], (ordered_json{{"unresponsive", true}, {"considered_dead", false}}));
   EXPECT_EQ(json["ras"], (ordered_json{{"collection_time_sec", 0.012}, {"timeouts_count", 0}}));
+}
+
+TEST(JsonReport, HasNamesAndParentsOfCommunicators) {
+  Survey survey = sampleJob(1, 2);
+  const ordered_json plain = reportOf(survey)["communicators"][0];
+  EXPECT_TRUE(plain["name"].is_null() && plain["parent"].is_null());
+  survey.comms.front().name = "tp \"1\"\n\xff";
+  survey.comms.front().parent = 0xab;
+  const ordered_json named = reportOf(survey)["communicators"][0];
+  EXPECT_EQ(named["name"], "tp \"1\"\n\xef\xbf\xbd") << "whatever bytes a name has, the report is JSON";
+  EXPECT_EQ(named["parent"], "0xab") << "as hash says it";
 }
 
 TEST(JsonReport, IsIndentedByTwo) {
