@@ -51,7 +51,13 @@ Result<bool> Event::done() const {
 
 Status Event::wait(const Abort* abort, std::chrono::milliseconds bound) const {
   ASSIGN(const ContextGuard guard, device().enter());
-  return detail::pollDevice(device(), "cuEventQuery", abort, bound,
+  return detail::waitDevice(device(), "cuEventQuery", abort, bound,
+                            [this] { return device().driver().cuEventQuery(get()); });
+}
+
+Result<bool> Event::doneWithin(std::chrono::milliseconds bound) const {
+  ASSIGN(const ContextGuard guard, device().enter());
+  return detail::pollDevice(device(), "cuEventQuery", nullptr, bound,
                             [this] { return device().driver().cuEventQuery(get()); });
 }
 

@@ -37,6 +37,8 @@ class Event {
   Result<double> secondsSince(const Event& earlier) const;
   /// Host wait for the last record; leaves when `abort` (may be null) is raised or `bound` has passed.
   Status wait(const Abort* abort, std::chrono::milliseconds bound = kDeviceWaitBound) const;
+  /// The same where it is no error that `bound` passes: whether the last record was passed in time.
+  Result<bool> doneWithin(std::chrono::milliseconds bound) const;
 
  private:
   explicit Event(detail::EventTraits::Type raw) : handle_(raw) {}

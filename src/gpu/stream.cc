@@ -27,27 +27,35 @@ Result<unsigned long long> streamId(const Driver& driver, CUstream stream) {
 
 Status waitStream(const Device& device, CUstream stream, const Abort* abort, std::chrono::milliseconds bound) {
   ASSIGN(const ContextGuard guard, device.enter());
-  return detail::pollDevice(device, "cuStreamQuery", abort, bound,
+  return detail::waitDevice(device, "cuStreamQuery", abort, bound,
                             [&] { return device.driver().cuStreamQuery(stream); });
 }
 
-Status detail::pollDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
-                          const std::function<CUresult()>& query) {
+Result<bool> detail::pollDevice(const Device& device, const char* call, const Abort* abort,
+                                std::chrono::milliseconds bound, const std::function<CUresult()>& query) {
   const auto deadline = std::chrono::steady_clock::now() + bound;
   std::chrono::microseconds pause{1};
   for (;;) {
     const CUresult result = query();
-    if (result != CUDA_ERROR_NOT_READY) return device.check(result, call);
-    if (abort != nullptr && abort->raised()) return abort->status();
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return fail(ncclSystemError,
-                  "Device {} did not finish its work within {} ms ({} still says not ready); is a kernel on it waiting "
-                  "for a rank that is gone?",
-                  device.ordinal(), bound.count(), call);
+    if (result != CUDA_ERROR_NOT_READY) {
+      TRY(device.check(result, call));
+      return true;
     }
+    if (abort != nullptr && abort->raised()) return abort->status();
+    if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds{200});
   }
+}
+
+Status detail::waitDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
+                          const std::function<CUresult()>& query) {
+  ASSIGN(const bool done, pollDevice(device, call, abort, bound, query));
+  if (done) return {};
+  return fail(ncclSystemError,
+              "Device {} did not finish its work within {} ms ({} still says not ready); is a kernel on it waiting for "
+              "a rank that is gone?",
+              device.ordinal(), bound.count(), call);
 }
 
 }  // namespace tutti::gpu

@@ -16,8 +16,12 @@ struct StreamTraits : DeviceTraits<CUstream> {
   static void close(Type held);
 };
 
-/// Polls `query` until it says something other than "not ready"; the context must be current. See waitStream().
-Status pollDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
+/// Polls `query` until it says something other than "not ready"; false where `bound` has passed before. The context
+/// must be current. Errors: the status of `abort` (may be null) where that is raised, and the query's.
+Result<bool> pollDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
+                        const std::function<CUresult()>& query);
+/// The same where it is an error that `bound` passes. See waitStream().
+Status waitDevice(const Device& device, const char* call, const Abort* abort, std::chrono::milliseconds bound,
                   const std::function<CUresult()>& query);
 }  // namespace detail
 

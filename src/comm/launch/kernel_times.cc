@@ -1,8 +1,6 @@
 #include "comm/launch/kernel_times.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -20,16 +18,6 @@ constexpr std::uint64_t kLeast = 4'000'000;
 constexpr std::uint64_t kLongest = 8'000'000'000;
 /// What the launching thread spends on an anchor at most.
 constexpr milliseconds kAnchorBound{20};
-
-/// Whether the device comes to `moment` in time.
-Result<bool> comesBy(const gpu::Event& moment, Deadline deadline) {
-  constexpr std::chrono::microseconds kLongestPause{200};
-  for (std::chrono::microseconds pause{1};; pause = std::min(2 * pause, kLongestPause)) {
-    ASSIGN(const bool done, moment.done());
-    if (done || deadline.expired()) return done;
-    std::this_thread::sleep_for(pause);
-  }
-}
 
 }  // namespace
 
@@ -70,7 +58,7 @@ Result<bool> KernelTimes::anchor() {
     ASSIGN(gpu::Event moment, gpu::Event::createTimed(*device_));
     const std::uint64_t before = trace::now();
     TRY(moment.record(own_->get()));
-    ASSIGN(const bool came, comesBy(moment, deadline));
+    ASSIGN(const bool came, moment.doneWithin(deadline.remaining()));
     if (!came) break;
     const std::uint64_t after = trace::now();
     if (after - before >= quickest) continue;
@@ -86,8 +74,8 @@ Result<bool> KernelTimes::anchor() {
   const std::uint64_t now = trace::now();
   retries_.missed(now);
   info(kProfile,
-       "The trace has no times of kernels on device {} for now: the device did not say its time within {} ms; it is "
-       "asked again in {} s",
+       "Device {} did not say its time within {} ms, as it is busy: its kernels have no times in the trace until it is "
+       "asked again, in {} s",
        device_->ordinal(), kAnchorBound.count(), (retries_.next() - now) / kSecond);
   return false;
 }
