@@ -40,6 +40,8 @@ class LocalService {
   void close();
   /// Whether there is a client, who waits for give().
   bool asked(SteadyClock::time_point now);
+  /// When that client came.
+  SteadyClock::time_point since() const { return since_; }
   /// The answer to the client who asked.
   void give(std::string text);
   /// Sends what the client can take; lets go of it when it has all, or its time is up.

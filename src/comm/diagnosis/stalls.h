@@ -79,7 +79,7 @@ class StallProbe {
   /// One line per fact; empty before the first answer.
   virtual std::vector<std::string> takeAnswer() = 0;
 
-  /// Somebody wants to see what it waits for: counters are read for the next two seconds, though it be no stall yet.
+  /// Somebody wants to see what it waits for: for the next two seconds its counters are read, stalled or not.
   virtual void watch(SteadyClock::time_point now) = 0;
   /// How long nothing has moved of what is under way, since it was read for the first time; 0: nothing was read.
   virtual milliseconds unmoved(SteadyClock::time_point now) const = 0;

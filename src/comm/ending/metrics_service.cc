@@ -1,6 +1,5 @@
 #include "comm/ending/metrics_service.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -28,15 +27,13 @@ void MetricsService::open() {
 
 void MetricsService::serve(std::span<ncclComm* const> comms, SteadyClock::time_point now) {
   if (service_.asked(now)) {
-    if (!since_) {
-      since_ = now;
-      for (ncclComm* comm : comms) {
-        if (mayWait(*comm)) comm->parts.stalls->watch(now);
-      }
+    bool looks = false;
+    for (ncclComm* comm : comms) {
+      if (!mayWait(*comm)) continue;
+      comm->parts.stalls->watch(now);
+      looks = true;
     }
-    const bool waits = std::any_of(comms.begin(), comms.end(), [](const ncclComm* comm) { return mayWait(*comm); });
-    if (waits && now - *since_ < kLook) return;
-    since_.reset();
+    if (looks && now - service_.since() < kLook) return;
     std::vector<CommMetrics> metrics;
     metrics.reserve(comms.size());
     for (ncclComm* comm : comms) metrics.push_back(metricsOf(*comm, now));

@@ -1,7 +1,6 @@
 // Lets people and monitoring ask a running process what it does: `tutti-info top`, `tutti-info metrics`.
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "base/clock.h"
@@ -26,7 +25,6 @@ class MetricsService {
   static constexpr std::chrono::milliseconds kLook{900};
 
   LocalService service_{std::chrono::seconds(6)};
-  std::optional<SteadyClock::time_point> since_;  ///< for who asks now, it is looked at what is waited for
 };
 
 }  // namespace tutti::comm
