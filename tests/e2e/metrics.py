@@ -115,8 +115,8 @@ def a_late_rank_is_named_by_those_that_wait_for_it():
         pids = [rank.pid for rank in ranks]
         ras_job.all_do(ranks[:2], "reduce 1")
         asks_until_told(["metrics", *pids], lambda text: waits_in(text) == {"0", "1"})
-        asks_until_told(["top", "-n", 1, "-d", 0.5, *pids],
-                        lambda table: len(re.findall(r"  AllReduce waits [\d.]+ s for ranks? [\d, ]*2", table)) > 0)
+        waits = r"  kernels run, AllReduce waits [\d.]+ s for ranks? [\d, ]*2"
+        asks_until_told(["top", "-n", 1, "-d", 0.5, *pids], lambda table: re.search(waits, table))
         ranks[2].do("reduce 1")
         ras_job.all_do(ranks, "sync")
         code, text, said = info("metrics", *pids)

@@ -76,12 +76,12 @@ std::map<Key, Row> rowsOf(const std::vector<Sample>& samples) {
 
 std::string stateOf(const Row& row) {
   if (!row.error.empty()) return "failed: " + row.error;
-  if (!row.peers.empty()) {
-    return fmt::format("{} waits {:.1f} s for {} {}", row.operation, row.waitSeconds,
-                       row.peers.size() > 1 ? "ranks" : "rank", fmt::join(row.peers, ", "));
-  }
-  if (!row.connecting.empty()) return "connects for " + row.connecting;
-  return row.kernelsRun ? "kernels run" : "idle";
+  const std::string doing = !row.connecting.empty() ? "connects for " + row.connecting
+                            : row.kernelsRun        ? "kernels run"
+                                                    : "idle";
+  if (row.peers.empty()) return doing;
+  return fmt::format("{}, {} waits {:.1f} s for {} {}", doing, row.operation, row.waitSeconds,
+                     row.peers.size() > 1 ? "ranks" : "rank", fmt::join(row.peers, ", "));
 }
 
 }  // namespace
