@@ -83,8 +83,12 @@ Status compareGroup(ncclComm& comm, std::span<const Call> calls) {
   const std::uint64_t before = comm.calls->log().called();
   const Status compared =
       compareGroup(bootstrap, calls, before, [&bootstrap](int rank) { return bootstrap.describe(rank); });
-  if (!compared.ok() && comm.abort.raised()) restoreLastError(comm.abort.text());  // another thread's
-  const int gone = compared.code() == ncclRemoteError && !comm.abort.raised() ? firstGone(comm) : -1;
+  if (compared.ok()) return compared;
+  if (comm.abort.raised()) {  // by another thread, which knows why
+    restoreLastError(comm.abort.text());
+    return compared;
+  }
+  const int gone = compared.code() == ncclRemoteError ? firstGone(comm) : -1;
   if (gone < 0) return compared;
   // The bootstrap knows that a rank is missed, and not in what.
   const std::string missed = fmt::format("the {} collective ({})", ordinal(before + 1), describeCall(calls.front()));
