@@ -6,11 +6,12 @@ import statistics
 import subprocess
 
 
-def options_of(description):
-    """What such scripts are called with."""
+def options_of(description, ranks=4):
+    """What such scripts are called with. `ranks`: how many, where nothing is said; None: nothing can be said."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    parser.add_argument("--ranks", type=int, default=4)
+    if ranks is not None:
+        parser.add_argument("--ranks", type=int, default=ranks)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--bytes", type=int, default=65536)
     parser.add_argument("--times", type=int, default=2000)

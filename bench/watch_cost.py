@@ -30,7 +30,7 @@ def watchers(build, folder):
 
 
 def main():
-    parser = options_of(__doc__)
+    parser = options_of(__doc__, ranks=None)
     parser.set_defaults(times=1000)
     options = parser.parse_args()
     columns = [(ranks, way) for way in JOINED for ranks in (2, 4)]
