@@ -405,6 +405,8 @@ def bad_address_harms_nobody():
 
 def who_answers_without_an_end_is_no_job():
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(GENEROUS)
+
         def talk():
             client, _ = server.accept()
             with client, contextlib.suppress(OSError):
