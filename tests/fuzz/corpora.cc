@@ -30,4 +30,14 @@ void replay(const std::vector<Input>& inputs, Drive drive) {
   for (const Input& input : inputs) EXPECT_EQ(drive(input.text), "") << input.name;
 }
 
+void replayChanged(std::vector<Input> inputs, Drive drive, Change change, std::uint64_t count, std::size_t bytes) {
+  silenceLog();
+  std::erase_if(inputs, [bytes](const Input& input) { return input.text.size() > bytes; });
+  ASSERT_FALSE(inputs.empty());
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    const Input& input = inputs[seed % inputs.size()];
+    EXPECT_EQ(drive(change(input.text, seed)), "") << input.name << ", seed " << seed;
+  }
+}
+
 }  // namespace tutti::fuzz

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "change_bytes.h"
 #include "topo/xml/xml.h"
 
 namespace tutti::fuzz {
@@ -114,7 +115,7 @@ class Mutation {
 
   std::string run(std::string_view text) {
     auto xml = topo::parseXml(text, "mutated", {.bytes = 1 << 20, .elements = 20000});
-    if (!xml.ok() || below(16) == 0) return bytes(text);
+    if (!xml.ok() || below(16) == 0) return changeBytes(text, random_());
     root_ = std::move(xml).value();
     for (std::size_t changes = 1 + below(4); changes > 0; --changes) change();
     return topo::writeXml(root_);
@@ -126,19 +127,6 @@ class Mutation {
   template <typename Values>
   auto any(const Values& values) {
     return values[below(values.size())];
-  }
-
-  std::string bytes(std::string_view text) {
-    std::string changed(text);
-    for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
-      const std::size_t at = below(changed.size());
-      const std::size_t kind = below(changed.empty() ? 1 : 4);
-      if (kind == 0) changed.insert(at, 1, static_cast<char>(below(256)));
-      if (kind == 1) changed.erase(at, 1 + below(8));
-      if (kind == 2) changed[at] = static_cast<char>(below(256));
-      if (kind == 3) changed.resize(at);
-    }
-    return changed;
   }
 
   void collect(topo::XmlElement& element) {
