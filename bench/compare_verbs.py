@@ -11,6 +11,7 @@ the runs that did not fail.
   message   rank 0 -> rank 1 by a Broadcast: bytes / time of a call, calls back to back
   both ways SendRecv, each rank to the other: bytes one way / time of a call
   latency   SendRecv of 8 bytes: the time of a call, which waits for the other's
+  alone     net_alone: the network IB without GPUs and kernels, messages of one direction and half a round trip
   roof      ib_write_bw and ib_write_lat between the same NICs, with our settings of the queue pair
 """
 import argparse
@@ -87,6 +88,24 @@ def latency_roof():
     return row[4] if row else None
 
 
+def alone(build):
+    """The network IB without GPUs: {bytes: (microseconds one way, MB/s)}. Empty: it failed, and said why on stderr."""
+    command = [build / "bench/net_alone", "--net", "IB", "--devices", "0,1", "--repeats", "1", "--sizes",
+               ",".join(map(str, (8, *SIZES.values())))]
+    child = subprocess.Popen(command, env={**os.environ, **COMMON}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, start_new_session=True)
+    try:
+        said, _ = child.communicate(timeout=200)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        said = child.communicate()[0] + "\nstill running after 200 s"
+    if child.returncode != 0:
+        print(f"net_alone ended with {child.returncode}:\n{said[-3000:]}", file=sys.stderr, flush=True)
+        return {}
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+)$", said, re.M)
+    return {int(size): (float(us), float(rate) * 1000) for size, us, rate in rows}
+
+
 def inside(build, rounds, seconds):
     found = {}
     begun = time.monotonic()
@@ -100,6 +119,10 @@ def inside(build, rounds, seconds):
                     spent = bench(build, program, network, size, iterations)
                     found.setdefault(f"{kind} {network} {name}", []).append(size / spent if spent else None)
             found.setdefault(f"roof {name}", []).append(roof(size))
+        without_gpus = alone(build)
+        for name, size in SIZES.items():
+            found.setdefault(f"alone {name}", []).append(without_gpus.get(size, (None, None))[1])
+        found.setdefault("latency alone", []).append(without_gpus.get(8, (None, None))[0])
         for network in NETWORKS:
             found.setdefault(f"latency {network}", []).append(bench(build, "sendrecv", network, 8, 200))
         found.setdefault("latency roof", []).append(latency_roof())
@@ -124,16 +147,18 @@ def table(found):
     m = {key: median(values) for key, values in found.items()}
     rounds = len(next(iter(found.values())))
     lines = [f"Median of {rounds} rounds; MB/s of one direction.", "",
-             "| size | message, IB | Socket | IB / Socket | ib_write_bw | IB / roof | both ways, IB | Socket | IB / Socket |",
-             "|---|---|---|---|---|---|---|---|---|"]
+             "| size | message, IB | Socket | IB / Socket | alone | ib_write_bw | IB / roof | alone / roof | "
+             "both ways, IB | Socket | IB / Socket |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for name in SIZES:
         one, other, top = m[f"message IB {name}"], m[f"message Socket {name}"], m[f"roof {name}"]
         both, socket = m[f"both ways IB {name}"], m[f"both ways Socket {name}"]
-        lines.append(f"| {name} | {cell(one)} | {cell(other)} | {ratio(one, other)} | {cell(top)} | {ratio(one, top)} | "
-                     f"{cell(both)} | {cell(socket)} | {ratio(both, socket)} |")
-    ours, theirs, top = m["latency IB"], m["latency Socket"], m["latency roof"]
-    lines += ["", f"8 bytes: IB {cell(ours)} us, Socket {cell(theirs)} us, ib_write_lat {cell(top, 1)} us; IB / roof "
-              f"{ratio(ours, top)}."]
+        bare = m[f"alone {name}"]
+        lines.append(f"| {name} | {cell(one)} | {cell(other)} | {ratio(one, other)} | {cell(bare)} | {cell(top)} | "
+                     f"{ratio(one, top)} | {ratio(bare, top)} | {cell(both)} | {cell(socket)} | {ratio(both, socket)} |")
+    ours, theirs, bare, top = (m[f"latency {what}"] for what in ("IB", "Socket", "alone", "roof"))
+    lines += ["", f"8 bytes: IB {cell(ours)} us, Socket {cell(theirs)} us, the network IB alone {cell(bare)} us, "
+              f"ib_write_lat {cell(top, 1)} us; IB / roof {ratio(ours, top)}, alone / roof {ratio(bare, top)}."]
     missing = [f"{key} ({values.count(None)} of {len(values)})" for key, values in found.items()
                if None in values and "roof" not in key]
     if missing:

@@ -1,21 +1,28 @@
-// The built-in network against plain send and recv: two processes over loopback, ping-pong and one-way bandwidth.
-//   net_socket [threads sockets [sndbuf rcvbuf]]
+// A built-in network without GPUs: two processes, ping-pong and one-way bandwidth; TCP beside plain send and recv.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
+#include "base/settings/params.h"
 #include "base/socket/socket.h"
+#include "transport/net/ib/source.h"
 #include "transport/net/tcp/net.h"
 
 namespace tutti {
@@ -32,7 +39,10 @@ double secondsOf(const std::function<void()>& work) {
 
 template <class T>
 T must(Result<T> result) {
-  if (!result.ok()) std::_Exit(1);
+  if (!result.ok()) {
+    static_cast<void>(std::fprintf(stderr, "net_alone: %s\n", lastErrorText()));
+    std::_Exit(1);
+  }
   return std::move(result).value();
 }
 
@@ -77,24 +87,38 @@ class Plain final : public Way {
 };
 
 /// The network. Where a test finds nothing it sleeps on the connection's descriptor, so that both ways share the
-/// machine alike with whatever else runs; with several sockets, which one call cannot wait for, it yields.
+/// machine alike with whatever else runs; with several sockets, which one call cannot wait for, and over verbs, it
+/// yields.
 class Network final : public Way {
  public:
-  Network(plugin::Net& net, void* sender, void* receiver) : net_(net), sender_(sender), receiver_(receiver) {}
+  /// `data`: what all messages lie in.
+  Network(plugin::Net& net, void* sender, void* receiver, std::span<std::byte> data)
+      : net_(net),
+        sender_(sender),
+        receiver_(receiver),
+        sent_(must(net.registerMemory(sender, data.data(), data.size(), plugin::PtrKind::Host))),
+        received_(must(net.registerMemory(receiver, data.data(), data.size(), plugin::PtrKind::Host))) {
+    if (net.name() != "Socket") return;
+    sendFd_ = net::tcp::SocketNet::sendPollFd(sender);
+    receiveFd_ = net::tcp::SocketNet::receivePollFd(receiver);
+  }
   ~Network() override {
+    net_.deregisterMemory(sender_, sent_).ignore();
+    net_.deregisterMemory(receiver_, received_).ignore();
     net_.closeSend(sender_).ignore();
     net_.closeRecv(receiver_).ignore();
   }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
   void send(const std::byte* data, std::size_t bytes) override { sendMany(data, bytes, 1); }
   void recv(std::byte* data, std::size_t bytes) override { recvMany(data, bytes, 1); }
   void sendMany(const std::byte* data, std::size_t bytes, int count) override {
-    const pollfd wait{net::tcp::SocketNet::sendPollFd(sender_), POLLOUT, 0};
-    pipeline(count, wait, [&] { return net_.isend(sender_, {.data = const_cast<std::byte*>(data), .bytes = bytes}); });
+    const plugin::NetBuffer message{.data = const_cast<std::byte*>(data), .bytes = bytes, .registration = sent_};
+    pipeline(count, {sendFd_, POLLOUT, 0}, [&] { return net_.isend(sender_, message); });
   }
   void recvMany(std::byte* data, std::size_t bytes, int count) override {
-    const plugin::NetBuffer buffer{.data = data, .bytes = bytes};
-    const pollfd wait{net::tcp::SocketNet::receivePollFd(receiver_), POLLIN, 0};
-    pipeline(count, wait, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
+    const plugin::NetBuffer buffer{.data = data, .bytes = bytes, .registration = received_};
+    pipeline(count, {receiveFd_, POLLIN, 0}, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
   }
 
  private:
@@ -103,11 +127,14 @@ class Network final : public Way {
     std::array<void*, kDepth> requests{};
     int posted = 0;
     for (int done = 0; done < count;) {
-      while (posted < count && posted - done < kDepth)
-        requests[static_cast<std::size_t>(posted++ % kDepth)] = must(post());
-      if (must(net_.test(requests[static_cast<std::size_t>(done % kDepth)], {}))) {
+      while (posted < count && posted - done < kDepth) {
+        void* const request = must(post());
+        if (request == nullptr) break;  // not now
+        requests[static_cast<std::size_t>(posted++ % kDepth)] = request;
+      }
+      if (done < posted && must(net_.test(requests[static_cast<std::size_t>(done % kDepth)], {}))) {
         ++done;
-      } else if (wait.fd >= 0) {
+      } else if (wait.fd >= 0 && done < posted) {
         static_cast<void>(::poll(&wait, 1, -1));
       } else {
         ::sched_yield();
@@ -118,6 +145,10 @@ class Network final : public Way {
   plugin::Net& net_;
   void* sender_;
   void* receiver_;
+  void* sent_;
+  void* received_;
+  int sendFd_ = -1;
+  int receiveFd_ = -1;
 };
 
 void exchangeBytes(int fd, bool first, const void* mine, void* theirs, std::size_t bytes) {
@@ -126,18 +157,18 @@ void exchangeBytes(int fd, bool first, const void* mine, void* theirs, std::size
   if (first ? !(put() && get()) : !(get() && put())) std::_Exit(1);
 }
 
-std::unique_ptr<Way> openNetwork(plugin::Net& net, int control, bool first) {
+std::unique_ptr<Way> openNetwork(plugin::Net& net, int device, int control, bool first, std::span<std::byte> data) {
   plugin::NetHandle mine{}, theirs{};
-  void* listener = must(net.listen(0, mine));
+  void* listener = must(net.listen(device, mine));
   exchangeBytes(control, first, mine.data(), theirs.data(), mine.size());
   void *sender = nullptr, *receiver = nullptr;
   while (sender == nullptr || receiver == nullptr) {
-    if (sender == nullptr) sender = must(net.connect(0, theirs));
+    if (sender == nullptr) sender = must(net.connect(device, theirs));
     if (receiver == nullptr) receiver = must(net.accept(listener));
     ::sched_yield();
   }
   net.closeListen(listener).ignore();
-  return std::make_unique<Network>(net, sender, receiver);
+  return std::make_unique<Network>(net, sender, receiver, data);
 }
 
 std::unique_ptr<Way> openPlain(int control, bool first) {
@@ -160,7 +191,7 @@ struct Figures {
   double gigabytesPerSecond = 0;
 };
 
-Figures measure(Way& way, bool first, std::size_t bytes, std::vector<std::byte>& data) {
+Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> data, int repeats) {
   const int rounds = static_cast<int>(std::clamp<std::size_t>((16u << 20) / (bytes + 4096), 4, 2000));
   const auto pingPong = [&](int count) {
     for (int i = 0; i < count; ++i) {
@@ -179,7 +210,7 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::vector<std::byte>&
     }
   };
   Figures best{1e9, 0};
-  for (int repeat = 0; repeat < 9; ++repeat) {
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     const double there = secondsOf([&] { pingPong(rounds); }) / rounds / 2;
     best.halfRoundTripUs = std::min(best.halfRoundTripUs, there * 1e6);
     const double stream = secondsOf([&] { oneWay(rounds * 4); }) / (rounds * 4);
@@ -188,41 +219,72 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::vector<std::byte>&
   return best;
 }
 
-int run(const Params& params, int control, bool first) {
-  net::tcp::SocketNetSource source(params);
-  const auto net = must(source.open({.commId = 1}));
-  const auto plain = openPlain(control, first);
-  const auto network = openNetwork(*net, control, first);
-  std::vector<std::byte> data(kLargest);
-  if (first) std::printf("%10s %14s %14s %12s %12s\n", "bytes", "plain us", "network us", "plain GB/s", "network GB/s");
-  for (std::size_t bytes = 8; bytes <= kLargest; bytes *= bytes < 4096 ? 8 : 4) {
-    const Figures one = measure(*plain, first, bytes, data);
-    const Figures two = measure(*network, first, bytes, data);
-    if (!first) continue;
-    std::printf("%10zu %14.1f %14.1f %12.2f %12.2f\n", bytes, one.halfRoundTripUs, two.halfRoundTripUs,
-                one.gigabytesPerSecond, two.gigabytesPerSecond);
-    static_cast<void>(std::fflush(stdout));
-  }
-  return 0;
+struct Asked {
+  std::string net = "Socket";
+  std::vector<int> devices{0, 0};  ///< of each process
+  int repeats = 9;                 ///< the best counts
+  std::vector<std::size_t> sizes{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+};
+
+std::unique_ptr<plugin::NetSource> sourceOf(const Asked& asked) {
+  Params params = Params::process();
+  if (asked.net == "IB") return net::ib::ibNetSource(params);
+  if (params.sockets.ifname.empty()) params.sockets.ifname = "=lo";
+  return std::make_unique<net::tcp::SocketNetSource>(params);
 }
 
-int start(int argc, char** argv) {
-  Params params;
-  params.sockets.ifname = "=lo";
-  if (argc > 2) params.sockets.nThreads = std::atoi(argv[1]), params.sockets.socketsPerThread = std::atoi(argv[2]);
-  if (argc > 4) params.sockets.sendBuffer = std::atoi(argv[3]), params.sockets.receiveBuffer = std::atoi(argv[4]);
+void run(const Asked& asked, int control, bool first) {
+  const auto source = sourceOf(asked);
+  const auto net = must(source->open({.commId = 1, .who = first ? "the first process" : "the second process"}));
+  std::vector<std::byte> data(*std::max_element(asked.sizes.begin(), asked.sizes.end()));
+  const bool beside = asked.net == "Socket";
+  const auto plain = beside ? openPlain(control, first) : nullptr;
+  const auto network = openNetwork(*net, asked.devices[first ? 0 : 1], control, first, data);
+  if (first) {
+    std::printf("# %s, two processes: half of a round trip, and messages of one direction\n", asked.net.c_str());
+    std::printf("#%9s %14s %12s%s\n", "bytes", "network us", "GB/s", beside ? "       plain us         GB/s" : "");
+  }
+  for (const std::size_t bytes : asked.sizes) {
+    const Figures alone = beside ? measure(*plain, first, bytes, data, asked.repeats) : Figures{};
+    const Figures figures = measure(*network, first, bytes, data, asked.repeats);
+    if (!first) continue;
+    std::printf("%10zu %14.1f %12.4f", bytes, figures.halfRoundTripUs, figures.gigabytesPerSecond);
+    if (beside) std::printf(" %14.1f %12.4f", alone.halfRoundTripUs, alone.gigabytesPerSecond);
+    std::printf("\n");
+    static_cast<void>(std::fflush(stdout));
+  }
+}
+
+/// The exit status: of the second process where the first has none of its own.
+int start(const Asked& asked) {
   int control[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, control) != 0) return 1;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) return 1;
   const pid_t child = ::fork();
+  if (child < 0) return 1;
   const bool first = child != 0;
-  const int status = run(params, control[first ? 0 : 1], first);
-  if (first) ::waitpid(child, nullptr, 0);
-  return status;
+  ::close(control[first ? 1 : 0]);  // or who is left would wait for ever
+  run(asked, control[first ? 0 : 1], first);
+  if (!first) return 0;
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child) return 1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 }  // namespace
 }  // namespace tutti
 
 int main(int argc, char** argv) {
-  return tutti::start(argc, argv);
+  tutti::Asked asked;
+  CLI::App app{
+      "Time a built-in network between two processes, without GPUs. Settings NCCL_SOCKET_... and NCCL_IB_... "
+      "are obeyed; Socket takes the loopback interface where none is set.",
+      "net_alone"};
+  app.add_option("--net", asked.net, "the network: Socket or IB")->check(CLI::IsMember({"Socket", "IB"}));
+  app.add_option("--devices", asked.devices, "the network's device of each process")->delimiter(',')->expected(2);
+  app.add_option("--sizes", asked.sizes, "bytes of a message, such as 8,64K,1M")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--repeats", asked.repeats, "timings, of which the best is printed")->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  return tutti::start(asked);
 }
