@@ -2,6 +2,7 @@
 """What runs in the virtual machine with RDMA NICs: rxe0 on roce0, rxe1 on roce1, which reach each other.
 
   inside.py conformance   every collective, type, operation over one NIC for each rank, 2 and 4 ranks
+  inside.py sanitized     a few of them, of what is built with AddressSanitizer
   inside.py ways          fewer of them, over each way that messages can take
   inside.py proof         the log proves which network and which NICs carry everything
   inside.py faults        a peer that dies or is stopped, a path that is cut, a port that goes down, a NIC that is taken away
@@ -66,6 +67,12 @@ def ways():
         start = time.monotonic()
         conform(2, "--counts", "127,65537", "--types", "float", "--only", "all_reduce,alltoall", **env)
         print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def sanitized():
+    """Builds with sanitizers have kernels for these types alone."""
+    conform(2, "--counts", "0,127,65537", "--types", "int8,float", "--only", "all_reduce,all_gather,alltoall,broadcast")
+    conform(2, "--counts", "127,65537", "--types", "float", "--only", "all_reduce,alltoall", **WAYS["fused NICs, split"])
 
 
 def proof():
@@ -376,7 +383,7 @@ def cycles():
         check(last < first + 10, f"{what} are left behind: {counts}")
 
 
-CASES = {"conformance": conformance, "ways": ways, "proof": proof, "faults": faults, "failover": failover,
+CASES = {"conformance": conformance, "sanitized": sanitized, "ways": ways, "proof": proof, "faults": faults, "failover": failover,
          "cycles": cycles,
          "gpu_direct": gpu_direct, "many": many}
 
