@@ -62,7 +62,7 @@ SideBlock IbLink::describe() const {
   return block;
 }
 
-IbEnd::IbEnd(std::unique_ptr<IbLink> link, Agreement::Role role) : link_(std::move(link)) {
+IbEnd::IbEnd(std::unique_ptr<IbLink> link, Agreement::Role role) : link_(std::move(link)), role_(role) {
   QueuePairs& pairs = *link_->pairs;
   for (IbRequest& request : requests_) request.end = this;
   const bool both = link_->options.failover && pairs.remote().failover != 0;
@@ -108,6 +108,11 @@ std::string IbEnd::place() const {
   return fmt::format("{} (control over {})", link_->control->peer().text(), link_->control->device());
 }
 
+std::string IbEnd::deed() const {
+  const char* const preposition = role_ == Agreement::Role::Sender ? "to" : "from";
+  return fmt::format("{}, was {} {} {}", link_->options.who, verb(), preposition, link_->pairs->remote().who.data());
+}
+
 IbRequest* IbEnd::takeRequest() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     IbRequest& request = requests_[nextRequest_++ % requests_.size()];
@@ -139,8 +144,12 @@ Status IbEnd::post(std::size_t pair, ibv_send_wr& chain, std::uint32_t requests)
 }
 
 Status IbEnd::refusedWith(std::size_t pair, const char* call, int error) {
-  const std::string why =
-      fmt::format("Call to {} failed with error {}, from {}", call, errnoText(error), link_->pairs->pathText(pair));
+  return loseOrBreak(
+      pair, fmt::format("Call to {} failed with error {} while {}, from {}; {}.{}", call, errnoText(error), deed(),
+                        link_->pairs->pathText(pair), openText(), postRemedy(error)));
+}
+
+Status IbEnd::loseOrBreak(std::size_t pair, const std::string& why) {
   if (goesOnWithout(link_->pairs->besides(pair), why)) return {};
   return breakWith(fail(ncclSystemError, "NET/IB : {}", why));
 }
@@ -265,10 +274,10 @@ Status IbEnd::failedWith(std::size_t port, const ibv_wc& completion) {
   if (!suspicion_.empty()) return {};
   const std::size_t pair = link_->pairs->indexOf(port, completion.qp_num);
   const std::string said =
-      fmt::format("NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}.{}",
+      fmt::format("NET/IB: Got completion from peer {} with status={}({}) vendor_err={} while {}, from {}{}; {}.{}",
                   place(), statusName(completion.status), static_cast<int>(completion.status), completion.vendor_err,
-                  verb(), link_->pairs->pathText(pair), whatNicSays(*link_->pairs->ports()[port], completion.qp_num),
-                  statusRemedy(completion.status));
+                  deed(), link_->pairs->pathText(pair), whatNicSays(*link_->pairs->ports()[port], completion.qp_num),
+                  openText(), statusRemedy(completion.status));
   idle_ = kIdleTests;
   lookAgain_ = {};
   const bool outlived = concernsStrandAlone(completion.status) && pair < link_->pairs->count() &&

@@ -93,14 +93,16 @@ class IbEnd : private AgreementEnd {
     static_cast<void>(failed);
     return false;
   }
-  /// "sending" or "receiving"
-  virtual std::string_view verb() const = 0;
+  /// What it waits for its peer to do: "open: 3 receives with room for 96 bytes".
+  virtual std::string openText() const = 0;
 
   IbRequest* takeRequest();
   static void giveBack(IbRequest& request) { request.busy = false; }
   Status usable();
   /// Whether something can be posted; goes on with an agreement that is under way. Errors: those of the connection.
   Result<bool> carries();
+  /// Takes what the NICs have done, and looks after the rest: of a request that is open, or of room that is awaited.
+  Status advance();
   /// Nothing was there to be done. Looks at peer and NICs now and then.
   Status idle();
   /// Posts a chain and takes its room. A strand that refuses it may be one that the connection goes on without: then
@@ -108,6 +110,8 @@ class IbEnd : private AgreementEnd {
   Status post(std::size_t pair, ibv_send_wr& chain, std::uint32_t requests);
   /// The same of any call: what refused it.
   Status refusedWith(std::size_t pair, const char* call, int error);
+  /// What strands besides `pair` can carry goes on; else the connection ends with this. Errors: ncclSystemError.
+  Status loseOrBreak(std::size_t pair, const std::string& why);
   /// A strand in use has failed since the last agreement.
   bool failsSomewhere() const;
   Status breakWith(Status why) { return broken_ = why; }
@@ -124,6 +128,10 @@ class IbEnd : private AgreementEnd {
   std::size_t pairsInUse() const { return pairsInUse_; }
   std::bitset<kMostChildren> portsOf(const Strands& strands) const;
   std::string place() const;
+  /// "sending" or "receiving"
+  std::string_view verb() const { return role_ == Agreement::Role::Sender ? "sending" : "receiving"; }
+  /// "rank 0 …, was sending to rank 1 …"
+  std::string deed() const;
 
   std::unique_ptr<IbLink> link_;
 
@@ -134,7 +142,6 @@ class IbEnd : private AgreementEnd {
   Status resume(const Strands& strands, const RowsSeen& peers) override;
 
   void use(const Strands& strands);
-  Status advance();
   Status agree();
   Result<bool> takeAll();
   Status take(std::size_t port, const ibv_wc& completion);
@@ -152,6 +159,7 @@ class IbEnd : private AgreementEnd {
   Status onFarewell();
   Status breakQuietly(const std::string& why);
 
+  const Agreement::Role role_;
   std::vector<std::size_t> active_;  ///< queue pairs that rows take turns on
   std::size_t pairsInUse_ = 0;
   std::array<IbRequest, std::size_t{kIbRows} * kMostRowMessages> requests_;

@@ -45,7 +45,7 @@ Result<std::unique_ptr<FlushPairs>> FlushPairs::open(const std::vector<const IbP
 
 Status FlushPairs::failedWith(Own& own, const std::string& why) const {
   own.failed = true;
-  return failuresExpected_ ? Status() : fail(ncclSystemError, "NET/IB : {}", why);
+  return failuresExpected_ ? Status() : fail(ncclSystemError, "NET/IB : {}: {}", options_.who, why);
 }
 
 std::bitset<kMostChildren> FlushPairs::failedPorts() const {
@@ -70,8 +70,11 @@ Status FlushPairs::use(const std::bitset<kMostChildren>& ports) {
 Status FlushPairs::begin(std::uint64_t address, const std::array<std::uint32_t, kMostChildren>& keys) {
   for (const Own& own : own_) {
     if (own.pair == nullptr || (*own.pair)[0].hasRoomToSend(1)) continue;
-    return fail(ncclInternalError, "NET/IB : {} flushes of what {} has written are under way already", kReads,
-                own.pair->ports().front()->text());
+    return fail(
+        ncclInternalError,
+        "NET/IB : {}: there is no room for another flush of what {} has written; open: {} flushes, which have to "
+        "be tested first",
+        options_.who, own.pair->ports().front()->text(), kReads);
   }
   for (std::size_t port = 0; port < own_.size(); ++port) {
     if (own_[port].pair == nullptr) continue;
@@ -86,8 +89,9 @@ Status FlushPairs::begin(std::uint64_t address, const std::array<std::uint32_t, 
     read.wr.rdma.rkey = keys[port];
     ibv_send_wr* refused = nullptr;
     if (const int error = ibv_post_send(pair.get(), &read, &refused); error != 0) {
-      TRY(failedWith(own_[port], fmt::format("Call to ibv_post_send failed with error {}, to flush what {} has written",
-                                             errnoText(error), pair.port().text())));
+      TRY(failedWith(own_[port],
+                     fmt::format("Call to ibv_post_send failed with error {}, to flush what {} has written.{}",
+                                 errnoText(error), pair.port().text(), postRemedy(error))));
       continue;
     }
     pair.sent(1);

@@ -80,6 +80,17 @@ Status IbReceiver::postGrants(std::uint64_t row, std::uint32_t count) {
   return post(pair, write, 1);
 }
 
+std::string IbReceiver::openText() const {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  for (const IbRequest* request : rows_) {
+    if (request == nullptr) continue;
+    ++count;
+    for (std::uint32_t i = 0; i < request->count; ++i) bytes += grantsOf(request->row).grants[i].capacity;
+  }
+  return fmt::format("open: {} {} with room for {} bytes", count, count == 1 ? "receive" : "receives", bytes);
+}
+
 Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages) {
   TRY(usable());
   if (messages.empty() || messages.size() > kMostRowMessages) {
@@ -165,7 +176,10 @@ Result<IbRequest*> IbReceiver::iflush(std::span<const plugin::NetBuffer> message
   IbRequest* const request = takeRequest();
   // Null would say that there is nothing to wait for.
   if (request == nullptr) {
-    return fail(ncclInternalError, "NET/IB : There is no request left to flush what was received from {}", place());
+    return fail(ncclInternalError,
+                "NET/IB : {}: there is no request left to flush what was received from {}; {}, and flushes, which have "
+                "to be tested first",
+                link_->options.who, place(), openText());
   }
   if (const Status begun = flush_->begin(reinterpret_cast<std::uint64_t>(last->data), keys); !begun.ok()) {
     return breakWith(begun);

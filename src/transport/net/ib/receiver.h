@@ -33,12 +33,15 @@ class IbReceiver final : public IbEnd {
   RowsSeen rowsSeen() const override;
   Status leave(const std::bitset<kMostChildren>& left) override;
   Status repost(const RowsSeen& peers, const Strands& strands) override;
-  std::string_view verb() const override { return "receiving"; }
+  std::string openText() const override;
   Status progress() override;
   Status lookAtFlushes();
   Status postReceives(std::uint64_t row);
   void writeGrants(std::span<const plugin::NetBuffer> messages);
   Status postGrants(std::uint64_t row, std::uint32_t count);
+  const GrantRow& grantsOf(std::uint64_t row) const {
+    return reinterpret_cast<const GrantRow*>(link_->memory->data() + kGrantsAt)[row % kIbRows];
+  }
   void takeSizes(IbRequest& request) const;
 
   std::uint64_t row_ = 0;                   ///< the next

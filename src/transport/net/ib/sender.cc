@@ -1,6 +1,7 @@
 #include "transport/net/ib/sender.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
@@ -170,6 +171,17 @@ void IbSender::completed(std::size_t pair, const ibv_wc& completion) {
   (*link_->pairs)[pair].completed(row.chain);
   --row.left;
   for (std::uint32_t i = 0; i < row.count; ++i) --row.requests[i]->left;
+}
+
+std::string IbSender::openText() const {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  for (const Row& row : rows_) {
+    if (row.left == 0) continue;
+    count += row.count;
+    for (std::uint32_t i = 0; i < row.count; ++i) bytes += row.messages[i].bytes;
+  }
+  return fmt::format("open: {} {} of {} bytes", count, count == 1 ? "message" : "messages", bytes);
 }
 
 RowsSeen IbSender::rowsSeen() const {

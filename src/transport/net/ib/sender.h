@@ -30,7 +30,7 @@ class IbSender final : public IbEnd {
   };
 
   void completed(std::size_t pair, const ibv_wc& completion) override;
-  std::string_view verb() const override { return "sending"; }
+  std::string openText() const override;
   bool needsPeer(bool failed) const override;
   RowsSeen rowsSeen() const override;
   Status repost(const RowsSeen& peers, const Strands& strands) override;

@@ -97,6 +97,17 @@ void Fabric::loseReceives(const std::string& nic) {
   nicOf(nic).losesReceives = true;
 }
 
+void Fabric::delayAcknowledgements(const std::string& nic, bool delayed) {
+  const std::lock_guard lock(mutex);
+  NicState& state = nicOf(nic);
+  state.delaysAcknowledgements = delayed;
+  if (delayed) return;
+  for (Queue* queue : state.queues) {
+    queue->entries.insert(queue->entries.end(), queue->delayed.begin(), queue->delayed.end());
+    queue->delayed.clear();
+  }
+}
+
 void Fabric::plugWire(const std::string& nic) {
   const std::lock_guard lock(mutex);
   nicOf(nic).cut = false;

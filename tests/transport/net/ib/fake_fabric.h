@@ -39,6 +39,7 @@ struct Queue {
   };
   ibv_cq cq{};
   std::deque<Entry> entries;
+  std::deque<Entry> delayed;  ///< until the NIC's acknowledgements come again
 };
 
 struct Work {
@@ -91,9 +92,14 @@ struct NicState {
   std::uint32_t nextKey = 0x100;
   bool cut = false;
   bool losesReceives = false;
+  bool delaysAcknowledgements = false;
+  std::set<Queue*> queues;
 };
 
 inline constexpr std::uint32_t kRemoteKeyBit = 0x80000000;
+
+/// Whose element is a queue pair: it stays until they were acknowledged.
+bool isOfQueuePair(ibv_event_type event);
 
 class Fabric final : public FakeVerbs {
  public:
@@ -108,6 +114,7 @@ class Fabric final : public FakeVerbs {
   void keepLate() override;
   bool deliverLate() override;
   void loseReceives(const std::string& nic) override;
+  void delayAcknowledgements(const std::string& nic, bool delayed) override;
   void plugWire(const std::string& nic) override;
   void hold(bool held) override;
   bool deliverOne(bool fromTheLast) override;

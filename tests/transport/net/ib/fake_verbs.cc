@@ -99,12 +99,43 @@ const char* nameOf(ibv_event_type event) {
       return "GID table change";
     case IBV_EVENT_PATH_MIG:
       return "path migrated";
+    case IBV_EVENT_PATH_MIG_ERR:
+      return "path migration request error";
+    case IBV_EVENT_COMM_EST:
+      return "communication established";
+    case IBV_EVENT_SQ_DRAINED:
+      return "send queue drained";
+    case IBV_EVENT_SRQ_ERR:
+      return "SRQ catastrophic error";
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return "SRQ limit reached";
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return "last WQE reached";
+    case IBV_EVENT_WQ_FATAL:
+      return "WQ fatal";
     default:
-      return "another event";
+      return "unknown";
   }
 }
 
 }  // namespace
+
+bool isOfQueuePair(ibv_event_type event) {
+  switch (event) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace tutti::test
 
 using namespace tutti::test;
@@ -207,13 +238,13 @@ int getAsyncEvent(ibv_context* context, ibv_async_event* event) {
   }
   *event = events.front();
   events.pop_front();
-  if (event->event_type == IBV_EVENT_QP_FATAL) ++reinterpret_cast<Pair*>(event->element.qp)->unacknowledged;
+  if (isOfQueuePair(event->event_type)) ++reinterpret_cast<Pair*>(event->element.qp)->unacknowledged;
   return 0;
 }
 
 void ackAsyncEvent(ibv_async_event* event) {
   const std::lock_guard lock(fabric().mutex);
-  if (event->event_type == IBV_EVENT_QP_FATAL) --reinterpret_cast<Pair*>(event->element.qp)->unacknowledged;
+  if (isOfQueuePair(event->event_type)) --reinterpret_cast<Pair*>(event->element.qp)->unacknowledged;
   fabric().acknowledged.notify_all();
 }
 
@@ -355,6 +386,7 @@ ibv_cq* createCq(ibv_context* context, int entries, void*, ibv_comp_channel*, in
   made->cq.context = context;
   made->cq.cqe = entries;
   ++fabric().live.queues;
+  nicOf(context).queues.insert(made.get());
   return &made.release()->cq;
 }
 
@@ -365,6 +397,7 @@ int destroyCq(ibv_cq* cq) {
       fabric().fault("a completion queue went before its users");
   }
   --fabric().live.queues;
+  nicOf(cq->context).queues.erase(reinterpret_cast<Queue*>(cq));
   delete reinterpret_cast<Queue*>(cq);
   return 0;
 }

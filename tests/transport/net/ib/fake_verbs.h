@@ -36,7 +36,9 @@ struct FakeNic {
   int openError = 0;       ///< errno of ibv_open_device
   bool dmaBufs = false;    ///< the kernel takes them
   bool gidTables = false;  ///< the kernel gives tables of GIDs as a whole
-  std::uint32_t ece = 0;   ///< bits that it has of the enhanced connection establishment; 0: it has none
+  /// Work requests that its queue pairs really have room for, whatever they said; 0: as many as were asked for.
+  std::uint32_t sendRoom = 0, receiveRoom = 0;
+  std::uint32_t ece = 0;  ///< bits that it has of the enhanced connection establishment; 0: it has none
 };
 
 /// What there is at the moment: all zero once everything was given back.
@@ -91,6 +93,8 @@ class FakeVerbs {
   virtual bool deliverLate() = 0;
   /// Completions of receives that this NIC takes from now on are lost.
   virtual void loseReceives(const std::string& nic) = 0;
+  /// Completions of what this NIC sends are there only once this is false again.
+  virtual void delayAcknowledgements(const std::string& nic, bool delayed) = 0;
 
   /// Keeps what is posted from now on; false: does all that was kept.
   virtual void hold(bool held) = 0;

@@ -158,8 +158,10 @@ void Fabric::push(Pair& pair, bool receive, Queue::Entry entry) {
   entry.pair = &pair;
   entry.wc.qp_num = pair.qp.qp_num;
   auto& queue = *reinterpret_cast<Queue*>(receive ? pair.init.recv_cq : pair.init.send_cq);
-  if (queue.entries.size() == static_cast<std::size_t>(queue.cq.cqe)) return fault("a completion queue is full");
-  queue.entries.push_back(entry);
+  const std::size_t there = queue.entries.size() + queue.delayed.size();
+  if (there == static_cast<std::size_t>(queue.cq.cqe)) return fault("a completion queue is full");
+  const bool late = !receive && pair.nic->delaysAcknowledgements;
+  (late ? queue.delayed : queue.entries).push_back(entry);
 }
 
 void Fabric::finish(Pair& pair, const Work& work, ibv_wc_status status, std::uint32_t vendor) {
@@ -187,14 +189,14 @@ void Fabric::breakUp(Pair& pair) {
 
 void Fabric::forget(Pair& pair) {
   for (ibv_cq* cq : {pair.init.send_cq, pair.init.recv_cq}) {
-    auto& entries = reinterpret_cast<Queue*>(cq)->entries;
-    std::erase_if(entries, [&](const Queue::Entry& entry) { return entry.pair == &pair; });
+    auto& queue = *reinterpret_cast<Queue*>(cq);
+    const auto own = [&](const Queue::Entry& entry) { return entry.pair == &pair; };
+    std::erase_if(queue.entries, own);
+    std::erase_if(queue.delayed, own);
   }
   auto& events = reinterpret_cast<Context*>(pair.qp.context)->events;
   std::erase_if(events, [&](const ibv_async_event& event) {
-    return (event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
-            event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST) &&
-           event.element.qp == &pair.qp;
+    return isOfQueuePair(event.event_type) && event.element.qp == &pair.qp;
   });
 }
 
@@ -272,6 +274,7 @@ void Fabric::runAll() {
 
 int Fabric::post(Pair& pair, const ibv_send_wr& wr) {
   if (pair.qp.state != IBV_QPS_RTS && pair.qp.state != IBV_QPS_ERR) return EINVAL;
+  if (const std::uint32_t room = pair.nic->is.sendRoom; room > 0 && pair.sending >= room) return ENOMEM;
   if (pair.sending == pair.init.cap.max_send_wr) {
     fault("a send queue is full");
     return ENOMEM;
@@ -298,6 +301,7 @@ int Fabric::post(Pair& pair, const ibv_send_wr& wr) {
 
 int Fabric::post(Pair& pair, const ibv_recv_wr& wr) {
   if (pair.qp.state == IBV_QPS_RESET) return EINVAL;
+  if (const std::uint32_t room = pair.nic->is.receiveRoom; room > 0 && pair.receiving >= room) return ENOMEM;
   if (pair.receiving == pair.init.cap.max_recv_wr) {
     fault("a receive queue is full");
     return ENOMEM;

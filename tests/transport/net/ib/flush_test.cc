@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/log_capture.h"
+#include "transport/net/ib/ib_lines.h"
 #include "transport/net/ib/ib_pair.h"
 
 namespace tutti::net::ib {
@@ -136,6 +137,34 @@ TEST_F(IbFlush, KeepsEveryFlushHoweverManyAreUnderWay) {
   }
   tuttiFakeVerbs()->hold(false);
   for (void* request : requests) EXPECT_TRUE(until([&] { return IbPair::done(*b->net, request); }));
+}
+
+TEST_F(IbFlush, NamesWhatIsOpenWhereThereIsNoRoomForAnother) {
+  allowLog("there is no room for another flush");
+  connect();
+  const plugin::NetBuffer place = incoming(100).place(100);
+  tuttiFakeVerbs()->hold(true);
+  for (int i = 0; i < 256; ++i) ASSERT_NE(flush(place), nullptr) << i;
+  IbLines lines;
+  EXPECT_EQ(b->net->iflush(pair->receiver, {&place, 1}).status().code(), ncclInternalError);
+  const std::vector<std::string> one{
+      "ERROR NET/IB : a rank of a test: there is no room for another flush of what b0:1 has written; open: 256 "
+      "flushes, which have to be tested first"};
+  EXPECT_EQ(lines.take(), one);
+}
+
+TEST_F(IbFlush, NamesOneThatIsRefused) {
+  allowLog("Call to ibv_post_send failed");
+  connect();
+  const plugin::NetBuffer place = incoming(100).place(100);
+  IbLines lines;
+  tuttiFakeVerbs()->failCall("ibv_post_send", 1, ENODEV);
+  EXPECT_EQ(b->net->iflush(pair->receiver, {&place, 1}).status().code(), ncclSystemError);
+  const std::vector<std::string> one{
+      "ERROR NET/IB : a rank of a test: Call to ibv_post_send failed with error No such device (19), to flush what "
+      "b0:1 "
+      "has written. The NIC has failed, was reset, or was taken away: look at dmesg"};
+  EXPECT_EQ(lines.take(), one);
 }
 
 TEST_F(IbFlush, EndsWithItsConnectionBeforeItsMemory) {

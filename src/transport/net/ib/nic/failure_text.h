@@ -10,9 +10,9 @@ namespace tutti::net::ib {
 
 /// "IBV_WC_RETRY_EXC_ERR": the name that manuals and forums have for it.
 std::string_view statusName(ibv_wc_status status);
-/// What it means and what to look at, after a blank: " The peer's NIC acknowledged nothing …"; "" where the name says
-/// all.
+/// What it means and what to look at, after a blank: " The peer's NIC acknowledged nothing …"; "" of success.
 std::string_view statusRemedy(ibv_wc_status status);
-std::string_view operationName(ibv_wc_opcode operation);
+/// The same of an errno with which work was refused.
+std::string_view postRemedy(int error);
 
 }  // namespace tutti::net::ib
