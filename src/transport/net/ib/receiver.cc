@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "transport/net/ib/nic/nic.h"
@@ -80,6 +81,23 @@ Status IbReceiver::postGrants(std::uint64_t row, std::uint32_t count) {
   return post(pair, write, 1);
 }
 
+/// Grants may go on being under way when all that was granted has come. Then no request is open that anybody would
+/// test, and this is where completions are taken.
+Status IbReceiver::awaitRoom() {
+  TRY(advance());
+  if (halted()) return {};
+  const std::size_t pair = pairOf(row_, 0);
+  if ((*link_->pairs)[pair].hasRoomToSend(1)) return {};
+  const auto now = SteadyClock::now();
+  if (!fullSince_) fullSince_ = now;
+  if (now - *fullSince_ < link_->options.lossBound()) return {};
+  const std::string why = fmt::format(
+      "No grant has come to its end for {:.1f} s while {}, from {}: its NIC has acknowledged none of {} and "
+      "failed none; {}. It has lost completions, or is stuck: look at dmesg, and update its firmware and driver",
+      secondsSince(*std::exchange(fullSince_, std::nullopt)), deed(), link_->pairs->pathText(pair), kSends, openText());
+  return loseOrBreak(pair, why);
+}
+
 std::string IbReceiver::openText() const {
   std::size_t count = 0;
   std::size_t bytes = 0;
@@ -102,7 +120,11 @@ Result<IbRequest*> IbReceiver::irecv(std::span<const plugin::NetBuffer> messages
   const bool left = link_->control->last() == ControlSocket::Peer::Left;
   const auto slot = static_cast<std::uint32_t>(row_ % kIbRows);
   if (rows_[slot] != nullptr || (!ready && !left)) return nullptr;
-  if (!left && !(*link_->pairs)[pairOf(row_, 0)].hasRoomToSend(1)) return nullptr;
+  if (!left && !(*link_->pairs)[pairOf(row_, 0)].hasRoomToSend(1)) {
+    TRY(awaitRoom());
+    return nullptr;
+  }
+  fullSince_.reset();
   IbRequest* const request = takeRequest();
   if (request == nullptr) return nullptr;
   request->left = static_cast<std::uint32_t>(pairsInUse());
@@ -150,6 +172,7 @@ Status IbReceiver::leave(const std::bitset<kMostChildren>& left) {
 /// may be done and another in its place.
 Status IbReceiver::repost(const RowsSeen& peers, const Strands& strands) {
   receiving_ = 0;
+  fullSince_.reset();
   if (flush_ != nullptr) TRY(flush_->use(portsOf(strands)));
   for (std::uint64_t row = row_ - std::min<std::uint64_t>(row_, kIbRows); row < row_; ++row) {
     IbRequest* const request = rows_[row % kIbRows];

@@ -42,13 +42,16 @@ class IbReceiver final : public IbEnd {
   const GrantRow& grantsOf(std::uint64_t row) const {
     return reinterpret_cast<const GrantRow*>(link_->memory->data() + kGrantsAt)[row % kIbRows];
   }
+  Status awaitRoom();
   void takeSizes(IbRequest& request) const;
 
   std::uint64_t row_ = 0;                   ///< the next
   std::array<IbRequest*, kIbRows> rows_{};  ///< null: free
   std::uint32_t receiving_ = 0;             ///< receives posted whose end is not known
-  std::unique_ptr<FlushPairs> flush_;       ///< null: nothing needs it
-  std::deque<IbRequest*> flushing_;         ///< in order; `row` is the flush's number
+  /// Since when a receive has found no room for its grants; nothing: it has some.
+  std::optional<SteadyClock::time_point> fullSince_;
+  std::unique_ptr<FlushPairs> flush_;  ///< null: nothing needs it
+  std::deque<IbRequest*> flushing_;    ///< in order; `row` is the flush's number
 };
 
 }  // namespace tutti::net::ib

@@ -25,6 +25,20 @@ std::string pairNumber(int number) {
 
 class IbFullQueue : public IbPairTest {
  protected:
+  /// A NIC that is stuck is noticed after 67 ms.
+  static Params quick() {
+    Params params = verbsParams();
+    params.ib.timeout = 12;
+    params.ib.retryCount = 0;
+    return params;
+  }
+  /// Of a receiver: so many grants go and come to no end, and all but the last ones are answered.
+  void grant(int answered, int open) {
+    tuttiFakeVerbs()->delayAcknowledgements("b0", true);
+    for (int i = 0; i < answered; ++i) exchange(8, static_cast<unsigned>(i + 1));
+    IbBuffer& to = incoming(8);
+    for (int i = 0; i < open; ++i) ASSERT_NE(pair->recv(to.place(8)), nullptr) << i;
+  }
   /// NICs of which one has less room than it says.
   void plugShort(const std::string& name, std::uint32_t sends, std::uint32_t receives) {
     auto nics = fourNics();
@@ -35,7 +49,64 @@ class IbFullQueue : public IbPairTest {
     }
     plug(nics);
   }
+  /// The error of the first receive that is refused.
+  Status failureOfRecvs(std::span<const plugin::NetBuffer> places) {
+    Status status;
+    EXPECT_TRUE(until([&] {
+      status = b->net->irecv(pair->receiver, places).status();
+      return !status.ok();
+    }));
+    return status;
+  }
 };
+
+/// All that was granted has come, so no request is open whose test would take the completions.
+TEST_F(IbFullQueue, ReceivesAgainWhenGrantsAreAcknowledgedLate) {
+  connect();
+  grant(128, 0);
+  IbBuffer& to = incoming(8);
+  const Deadline deadline = Deadline::in(50ms);
+  while (!deadline.expired()) EXPECT_EQ(pair->recv(to.place(8)), nullptr) << "128 grants are under way";
+  tuttiFakeVerbs()->delayAcknowledgements("b0", false);
+  void* received = nullptr;
+  EXPECT_TRUE(until([&] { return (received = pair->recv(to.place(8))) != nullptr; }));
+  IbBuffer& from = outgoing(8, 7);
+  pair->finishSend(pair->send(from.place(8)));
+  EXPECT_EQ(pair->finishRecv(received), std::vector<int>{8});
+  EXPECT_EQ(to.data[3], from.data[3]);
+}
+
+TEST_F(IbFullQueue, HearsOfAPeerThatIsGoneWhileItHasNoRoom) {
+  allowLog("Call to ibv_post_send failed");
+  connect();
+  grant(127, 1);
+  const plugin::NetBuffer place = incoming(8).place(8);
+  EXPECT_EQ(pair->recv(place), nullptr);
+  tuttiFakeVerbs()->failCall("ibv_post_send", 1, EIO);
+  EXPECT_EQ(a->net->isend(pair->sender, outgoing(8).place(8)).status().code(), ncclSystemError);
+  out.clear();
+  pair->closeSend();
+  EXPECT_EQ(failureOfRecvs({&place, 1}).code(), ncclRemoteError);
+}
+
+TEST_F(IbFullQueue, EndsWithWhatIsOpenWhereGrantsComeToNoEnd) {
+  allowLog("No grant has come to its end");
+  connect(quick());
+  grant(100, 28);
+  const plugin::NetBuffer place = incoming(8).place(8);
+  IbLines lines;
+  const auto begin = SteadyClock::now();
+  EXPECT_EQ(failureOfRecvs({&place, 1}).code(), ncclSystemError);
+  EXPECT_GE(secondsSince(begin), 0.06);
+  const std::vector<std::string> one{
+      "ERROR NET/IB : No grant has come to its end for N s while " + kReceives + pairNumber(17) + ", " + kToA0 +
+      pairNumber(17) +
+      ": its NIC has acknowledged none of 128 and failed none; open: 28 receives with room for 224 bytes. It has lost "
+      "completions, or is stuck: look at dmesg, and update its firmware and driver"};
+  EXPECT_EQ(lines.take(), one);
+  EXPECT_EQ(b->net->irecv(pair->receiver, {&place, 1}).status().code(), ncclSystemError) << "errors stick";
+  EXPECT_EQ(lines.take(), std::vector<std::string>());
+}
 
 /// A row of eight takes nine work requests of a queue of 256.
 TEST_F(IbFullQueue, SendsAgainWhenMessagesAreAcknowledgedLate) {
@@ -195,6 +266,21 @@ TEST_F(IbFullQueue, NamesEveryRefusalOfEveryPost) {
 
 /// With another port a connection goes on.
 class IbFullQueueOfPorts : public IbFailover {};
+
+TEST_F(IbFullQueueOfPorts, LeavesAPortOutWhoseGrantsComeToNoEnd) {
+  allowLog("goes on without b0:1 to a0:1");
+  allowLog("goes on without a0:1 to b0:1");
+  Params params = with();
+  params.ib.timeout = 12;
+  params.ib.retryCount = 0;
+  fuse(params);
+  IbFlow flow(*pair, {});
+  flow.run(20);
+  tuttiFakeVerbs()->delayAcknowledgements("b0", true);
+  runUntilBothSaid(flow, "goes on without");
+  EXPECT_TRUE(logged("Reason: No grant has come to its end for "));
+  flow.finish();
+}
 
 TEST_F(IbFullQueueOfPorts, LeavesAPortOutWhoseQueueIsShorterThanItSaid) {
   allowLog("goes on without b0:1 to a0:1");
