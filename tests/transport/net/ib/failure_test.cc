@@ -290,36 +290,5 @@ TEST_F(IbFailure, EndsTheConnectionsOfADeviceWhoseCompletionsOverflow) {
   EXPECT_EQ(failureOf(*b->net, received).code(), ncclSystemError);
 }
 
-TEST_F(IbFailure, TellsOfEventsThatChangeAPortAndGoesOn) {
-  allowLog("Got non-fatal async event");
-  connect();
-  void* const received = pair->recv(incoming(100).place(100));
-  constexpr std::pair<ibv_event_type, const char*> kEvents[] = {{IBV_EVENT_LID_CHANGE, "LID change("},
-                                                                {IBV_EVENT_PKEY_CHANGE, "P_Key change("},
-                                                                {IBV_EVENT_SM_CHANGE, "SM change("},
-                                                                {IBV_EVENT_CLIENT_REREGISTER, "client reregistration("},
-                                                                {IBV_EVENT_GID_CHANGE, "GID table change("}};
-  for (const auto& [event, text] : kEvents) {
-    tuttiFakeVerbs()->portEvent("b0", event, 1);
-    EXPECT_TRUE(until([line = std::string("b0:1 Got non-fatal async event: ") + text] { return logged(line); }))
-        << text;
-  }
-  pair->finishSend(pair->send(outgoing(100).place(100)));
-  EXPECT_EQ(pair->finishRecv(received), std::vector<int>{100});
-}
-
-TEST_F(IbFailure, IsNotDisturbedByEventsOfQueuePairsThatAreWell) {
-  allowLog("Got async event: path migrated(");
-  connect();
-  void* const received = pair->recv(incoming(100).place(100));
-  for (const ibv_event_type event :
-       {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_PATH_MIG}) {
-    EXPECT_EQ(tuttiFakeVerbs()->queuePairEvents("b0", event), 1);
-  }
-  EXPECT_TRUE(until([] { return logged("Got async event: path migrated("); })) << "the last one: all were heard";
-  pair->finishSend(pair->send(outgoing(100).place(100)));
-  EXPECT_EQ(pair->finishRecv(received), std::vector<int>{100});
-}
-
 }  // namespace
 }  // namespace tutti::net::ib

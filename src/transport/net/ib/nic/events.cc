@@ -13,6 +13,13 @@
 
 namespace tutti::net::ib {
 
+namespace {
+
+/// IBV_EVENT_DEVICE_SPEED_CHANGE, which only newer headers have, as only newer libraries have a text for it.
+constexpr int kSpeedChange = 20;
+
+}  // namespace
+
 NicEvents::NicEvents(const Verbs& verbs, ibv_context* context, std::string name)
     : verbs_(verbs), context_(context), name_(std::move(name)), health_(std::make_unique<NicHealth>()) {}
 
@@ -75,27 +82,39 @@ void NicEvents::takePortEvent(const ibv_async_event& event, const char* text) {
 void NicEvents::takeQueuePairEvent(const ibv_async_event& event, const char* text) {
   const std::uint32_t number = event.element.qp->qp_num;
   warn("NET/IB : {} Got async event on queue pair {}: {}({})", name_, number, text, static_cast<int>(event.event_type));
-  health_->queuePairFailed(number, text);
+  const bool harmless = event.event_type == IBV_EVENT_PATH_MIG || event.event_type == IBV_EVENT_PATH_MIG_ERR;
+  if (!harmless) health_->queuePairFailed(number, text);
+}
+
+void NicEvents::takeFatalEvent(const ibv_async_event& event, const char* text) {
+  warn("NET/IB : {} Got async fatal event: {}({}): look at dmesg", name_, text, static_cast<int>(event.event_type));
+  health_->deviceFailed(text);
 }
 
 void NicEvents::take(const ibv_async_event& event) {
+  const int number = event.event_type;
+  if (number == kSpeedChange) {
+    return info(
+        kNet,
+        "NET/IB : {} Got async event: device speed change({}): channels stay as planned for the speed that it had",
+        name_, number);
+  }
   const char* const text = verbs_.event_type_str(event.event_type);
   switch (event.event_type) {
-    case IBV_EVENT_DEVICE_FATAL:
-      warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_->deviceFailed(text);
+    // Which connections use a completion queue nobody can tell here: it overflows only by a fault of this library.
     case IBV_EVENT_CQ_ERR:
-      // Which connections use the queue nobody can tell here: a queue overflows only by a fault of this library.
-      warn("NET/IB : {} Got async fatal event: {}", name_, text);
-      return health_->deviceFailed(text);
+    case IBV_EVENT_DEVICE_FATAL:
+      return takeFatalEvent(event, text);
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
       return takeQueuePairEvent(event, text);
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return logTrace(kNet, "NET/IB : {}: {}", name_, text);
+      return logTrace(kNet, "NET/IB : {}: {}({})", name_, text, number);
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_LID_CHANGE:
@@ -104,10 +123,14 @@ void NicEvents::take(const ibv_async_event& event) {
     case IBV_EVENT_CLIENT_REREGISTER:
     case IBV_EVENT_GID_CHANGE:
       return takePortEvent(event, text);
-    default:
-      // Of what this library does not make, or newer than it: what the event is of is not known.
-      warn("NET/IB : {} Got async event: {}({})", name_, text, static_cast<int>(event.event_type));
+    // Of what this library does not make.
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case IBV_EVENT_WQ_FATAL:
+      break;
   }
+  // Or newer than it: what the event is of is not known.
+  warn("NET/IB : {} Got async event: {}({})", name_, text, number);
 }
 
 }  // namespace tutti::net::ib

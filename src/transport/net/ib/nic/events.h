@@ -29,6 +29,7 @@ class NicEvents {
   void listen();
   void take(const ibv_async_event& event);
   void takePortEvent(const ibv_async_event& event, const char* text);
+  void takeFatalEvent(const ibv_async_event& event, const char* text);
   void takeQueuePairEvent(const ibv_async_event& event, const char* text);
 
   const Verbs& verbs_;
