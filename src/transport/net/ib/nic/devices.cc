@@ -240,13 +240,32 @@ std::string portUseText(PortUse use) {
   return {};
 }
 
+std::string portStateText(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "it is DOWN: look at the cable, the switch and ip link";
+    case IBV_PORT_INIT:
+      return "it is in the state INIT: its link stands, and no subnet manager has set it up. Does opensm run?";
+    case IBV_PORT_ARMED:
+      return "it is in the state ARMED: the subnet manager has set it up and not activated it. Look at its log";
+    case IBV_PORT_ACTIVE:
+      return "it is ACTIVE";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "it is in the state ACTIVE_DEFER: its link has just failed. Look at the cable and the switch";
+    case IBV_PORT_NOP:
+      break;
+  }
+  return fmt::format("its state is {}, which is none: look at dmesg", static_cast<int>(state));
+}
+
 std::vector<std::string> refusalsOf(const IbSearch& search) {
   std::vector<std::string> refusals;
   for (const NicSight& nic : search.seen) {
     if (nic.nic == nullptr) refusals.push_back(fmt::format("{}: {}", nic.name, nic.why));
     for (const PortSight& port : nic.ports) {
       if (port.use == PortUse::Used || port.use == PortUse::NotChosen) continue;
-      refusals.push_back(fmt::format("{}:{}: {}", nic.name, port.number, portUseText(port.use)));
+      const std::string state = port.use == PortUse::NotActive ? ": " + portStateText(port.attributes->state) : "";
+      refusals.push_back(fmt::format("{}:{}: {}{}", nic.name, port.number, portUseText(port.use), state));
     }
   }
   return refusals;

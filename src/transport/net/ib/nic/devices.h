@@ -85,11 +85,15 @@ struct IbSearch {
 /// Errors: ncclInvalidUsage (NCCL_IB_HCA).
 Result<IbSearch> searchIbPorts(const Verbs& verbs, const IbOptions& options, const std::string& folder);
 
-/// What is not used though the settings choose it, and why: "mlx5_1: ibv_open_device: Permission denied".
+/// What is not used though the settings choose it, and why: "mlx5_1: ibv_open_device: Permission denied", "mlx5_0:1:
+/// the port is not active: it is DOWN: …".
 std::vector<std::string> refusalsOf(const IbSearch& search);
 
 /// Why a port is not used, in words; "": it is.
 std::string portUseText(PortUse use);
+
+/// What a port that is not active is instead, and who can change that: "it is DOWN: look at the cable, …".
+std::string portStateText(ibv_port_state state);
 
 /// Megabits per second of the encodings of ibv_port_attr: the lowest bit that is set counts.
 int portSpeedMbps(std::uint32_t activeSpeed, std::uint32_t activeWidth);

@@ -97,9 +97,34 @@ TEST_F(IbSearchTest, SaysWhyPortsAreNotUsed) {
   const IbSearch found = search();
   EXPECT_EQ(namesOf(found), "b0:1 b1:1 ");
   ASSERT_EQ(refusalsOf(found).size(), 2u);
-  EXPECT_EQ(refusalsOf(found)[0], "a0:1: the port is not active");
+  EXPECT_EQ(refusalsOf(found)[0],
+            "a0:1: the port is not active: it is DOWN: look at the cable, the switch and ip link");
   EXPECT_NE(refusalsOf(found)[1].find("a1: ibv_open_device: Permission denied"), std::string::npos)
       << refusalsOf(found)[1];
+}
+
+TEST_F(IbSearchTest, UsesActivePortsAloneAndSaysOfOthersWhatTheyAre) {
+  const std::pair<ibv_port_state, std::string> states[] = {
+      {IBV_PORT_NOP, "its state is 0, which is none: look at dmesg"},
+      {IBV_PORT_DOWN, "it is DOWN: look at the cable, the switch and ip link"},
+      {IBV_PORT_INIT,
+       "it is in the state INIT: its link stands, and no subnet manager has set it up. Does opensm run?"},
+      {IBV_PORT_ARMED,
+       "it is in the state ARMED: the subnet manager has set it up and not activated it. Look at its log"},
+      {IBV_PORT_ACTIVE, ""},
+      {IBV_PORT_ACTIVE_DEFER,
+       "it is in the state ACTIVE_DEFER: its link has just failed. Look at the cable and the switch"},
+      {static_cast<ibv_port_state>(7), "its state is 7, which is none: look at dmesg"}};
+  for (const auto& [state, text] : states) {
+    SCOPED_TRACE(state);
+    auto nics = fourNics();
+    nics[0].ports[0].state = state;
+    plug(nics);
+    const IbSearch found = search();
+    EXPECT_EQ(namesOf(found), state == IBV_PORT_ACTIVE ? "a0:1 a1:1 b0:1 b1:1 " : "a1:1 b0:1 b1:1 ");
+    const std::vector<std::string> refused(text.empty() ? 0 : 1, "a0:1: the port is not active: " + text);
+    EXPECT_EQ(refusalsOf(found), refused);
+  }
 }
 
 TEST_F(IbSearchTest, SaysOfEveryPortWhatBecameOfIt) {
