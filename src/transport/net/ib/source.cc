@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "transport/net/ib/net.h"
 #include "transport/net/ib/nic/devices.h"
 #include "transport/net/ib/nic/options.h"
+#include "transport/net/ib/nic/port.h"
 #include "transport/net/ib/nic/survey.h"
 
 namespace tutti::net::ib {
@@ -33,6 +35,7 @@ class IbNetSource final : public plugin::NetSource {
       if (devices_ == nullptr) TRY(search(options));
       devices = devices_;
     }
+    TRY(settleTraffic(*devices, opening));
     TRY(tcp::initSocketProofs());
     ASSIGN(const auto interfaces, tcp::listSocketDevices(settings_, "/sys/class/net"));
     if (interfaces.empty() && devices->count() > 0) {
@@ -69,6 +72,19 @@ class IbNetSource final : public plugin::NetSource {
         "NET/IB : This host has verbs devices, but none can be used: {}. In a container give it /dev/infiniband "
         "(--device=/dev/infiniband) and an unlimited memlock; NCCL_IB_DISABLE=1 does without",
         all);
+  }
+
+  /// Of this communicator: others may have others.
+  Status settleTraffic(const IbDevices& devices, const plugin::NetOpening& opening) const {
+    if (devices.count() == 0) return {};
+    const auto& ports = devices.ports();
+    const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const IbPort& one) { return !one.ethernet; });
+    const std::string doubt = trafficDoubt(settings_, opening.trafficClass, infiniband);
+    // Another network may be taken then, slower than anybody expects: said at every level, as mistakes in calls are
+    // not.
+    if (!doubt.empty()) return fail(ncclSystemError, "NET/IB : {} does without this network: {}", opening.who, doubt);
+    info(kInit | kNet, "NET/IB : {}: {}", opening.who, trafficText(settings_, opening.trafficClass));
+    return {};
   }
 
   void announce(const IbDevices& devices, const tcp::SocketDevice& control) {

@@ -1,6 +1,9 @@
 #include "transport/net/ib/nic/options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "base/settings/params.h"
 
@@ -12,6 +15,20 @@ constexpr int kAutomatic = -2;
 
 int firstSet(std::int64_t setting, int otherwise) {
   return setting >= 0 ? static_cast<int>(setting) : std::max(otherwise, 0);
+}
+
+constexpr int kMostTrafficClass = 255;
+constexpr int kMostServiceLevel = 15;
+/// What a configuration has that names none.
+constexpr int kUndefined = std::numeric_limits<int>::min();
+
+bool isGiven(int trafficClass) {
+  return trafficClass != -1 && trafficClass != kUndefined;
+}
+
+const char* sourceOf(std::int64_t setting, const char* name, bool configured) {
+  if (setting >= 0) return name;
+  return configured ? "trafficClass of the configuration" : "default";
 }
 
 }  // namespace
@@ -40,7 +57,7 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   options.gid.roceVersion = static_cast<int>(set.roceVersion);
   options.timeout = static_cast<int>(set.timeout);
   options.retries = static_cast<int>(set.retryCount);
-  options.serviceLevel = firstSet(set.serviceLevel, trafficClass);
+  options.serviceLevel = firstSet(set.serviceLevel, trafficClass > kMostServiceLevel ? 0 : trafficClass);
   options.trafficClass = firstSet(set.trafficClass, trafficClass);
   options.grantTrafficClass = static_cast<int>(set.fifoTrafficClass);
   options.partitionIndex = static_cast<int>(set.pkey);
@@ -65,6 +82,34 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   options.answerBound = milliseconds(set.recoveryAckTimeoutMs);
   options.recoveryTries = static_cast<int>(set.recoveryAttempts);
   return options;
+}
+
+std::string trafficDoubt(const Params& params, int trafficClass, bool infiniband) {
+  const bool asClass = params.ib.trafficClass < 0;
+  const bool asLevel = infiniband && params.ib.serviceLevel < 0;
+  if (!isGiven(trafficClass) || (!asClass && !asLevel)) return {};
+  if (trafficClass < 0 || (asClass && trafficClass > kMostTrafficClass)) {
+    return fmt::format(
+        "trafficClass {} of the configuration is no traffic class, which is one of 0 to {}. Give another, or set "
+        "NCCL_IB_TC{} before it",
+        trafficClass, kMostTrafficClass, asLevel ? " and NCCL_IB_SL, which go" : ", which goes");
+  }
+  if (!asLevel || trafficClass <= kMostServiceLevel) return {};
+  return fmt::format(
+      "trafficClass {} of the configuration is no service level of InfiniBand, which is one of 0 to {}. Give another, "
+      "or set NCCL_IB_SL, which goes before it",
+      trafficClass, kMostServiceLevel);
+}
+
+std::string trafficText(const Params& params, int trafficClass) {
+  const IbOptions options = ibOptions(params, trafficClass);
+  const bool given = isGiven(trafficClass);
+  const bool alsoLevel = given && trafficClass <= kMostServiceLevel;
+  return fmt::format("traffic class {} ({}), service level {} ({}), grants with traffic class {}", options.trafficClass,
+                     sourceOf(params.ib.trafficClass, "NCCL_IB_TC", given), options.serviceLevel,
+                     sourceOf(params.ib.serviceLevel, "NCCL_IB_SL", alsoLevel),
+                     options.grantTrafficClass >= 0 ? fmt::format("{} (NCCL_IB_FIFO_TC)", options.grantTrafficClass)
+                                                    : "of the sender");
 }
 
 }  // namespace tutti::net::ib

@@ -63,7 +63,14 @@ struct IbOptions {
   GidWish gidFor(bool ethernet) const;
 };
 
-/// `trafficClass`: the communicator's, which counts where the settings say nothing; -1: none.
+/// `trafficClass`: the communicator's, which counts where the settings say nothing, as the service level too if it can
+/// be one; -1, or what a configuration has that names none: none.
 IbOptions ibOptions(const Params& params, int trafficClass);
+
+/// What is wrong with a communicator's traffic class, where it would count; "": nothing. `infiniband`: on ports that go
+/// by service levels, which those of Ethernet need not.
+std::string trafficDoubt(const Params& params, int trafficClass, bool infiniband);
+/// "traffic class 106 (NCCL_IB_TC), service level 3 (trafficClass of the configuration), grants with traffic class 106"
+std::string trafficText(const Params& params, int trafficClass);
 
 }  // namespace tutti::net::ib
