@@ -273,7 +273,8 @@ ROOMS = {
         "for": "a head's connection to a network that reduces: lanes, steps as the network's calls",
         "may": {
             "base/.": {}, "base/ranks": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {},
-            "plugin/network": {}, "proxy": {}, "transport/common": {}, "transport/net/lane": {},
+            "plugin/.": {"only": r"plugin_log\.h", "from": r"join\.cc"}, "plugin/network": {}, "proxy": {},
+            "transport/common": {}, "transport/net/lane": {},
         },
     },
     "comm/tuning": {
@@ -321,6 +322,7 @@ ROOMS = {
         "for": "collectives in the network: heads and rails, what the ranks agree on, setting it up",
         "may": {
             "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin/network": {}, "proxy": {}, "transport": {},
+            "plugin/.": {"only": r"plugin_log\.h", "from": r"comm_collnet\.cc"},
             "comm/tuning": {}, "comm/settings": {}, "comm/connect": {}, "comm/network": {},
         },
     },

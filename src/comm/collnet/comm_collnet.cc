@@ -1,9 +1,6 @@
 #include "comm/collnet/comm_collnet.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -14,12 +11,14 @@
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/node_heads.h"
 #include "comm/collnet/rails.h"
+#include "comm/collnet/reasons.h"
 #include "comm/collnet/slot_places.h"
 #include "comm/collnet/table.h"
 #include "comm/network/network.h"
 #include "device/collnet_cut.h"
 #include "gpu/memory_ledger.h"
 #include "plugin/network/collnet.h"
+#include "plugin/plugin_log.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/collnet/link.h"
@@ -36,16 +35,14 @@ struct JoinWord {
   std::uint8_t head = 0;
   CollNetSupport reduces;
   collnet::CollNetAddress address;
-  std::uint32_t afterMs = 0;    ///< it began: who fails first may be what others wait for in vain
-  std::array<char, 400> why{};  ///< zero terminated
+  std::uint32_t afterMs = 0;  ///< it began: who fails first may be what others wait for in vain
 };
 
-/// Why a step failed, in this rank's words.
-void noteFailure(JoinWord& word, SteadyClock::time_point begin) {
+/// A step failed; in this rank's words, which are lost with the scope that keeps them from being an error.
+std::string noteFailure(JoinWord& word, SteadyClock::time_point begin) {
   word.failed = 1;
   word.afterMs = static_cast<std::uint32_t>(1000 * secondsSince(begin));
-  const std::string text = lastErrorText();
-  std::copy_n(text.begin(), std::min(text.size(), word.why.size() - 1), word.why.begin());
+  return lastErrorText();
 }
 
 /// All ranks' words. `ours` is this rank's.
@@ -56,15 +53,16 @@ Result<std::vector<JoinWord>> exchange(const CollNetMember& member, const JoinWo
   return words;
 }
 
-/// Whose failure came first, and why; empty: all is well.
-std::string failureIn(const CollNetMember& member, std::span<const JoinWord> words) {
+/// Whose failure came first, and why; empty: all is well. Collective. `own`: this rank's words.
+Result<std::string> failureIn(const CollNetMember& member, std::span<const JoinWord> words, const std::string& own) {
   const auto earlier = [](const JoinWord& a, const JoinWord& b) {
     return a.failed != b.failed ? a.failed > b.failed : a.failed != 0 && a.afterMs < b.afterMs;
   };
   const auto first = std::min_element(words.begin(), words.end(), earlier);
-  if (first->failed == 0) return {};
+  if (first->failed == 0) return std::string();
   const auto rank = static_cast<std::size_t>(first - words.begin());
-  return fmt::format("rank {} on host {}: {}", rank, member.peers[rank].hostName.data(), first->why.data());
+  ASSIGN(const std::vector<RankReason> reasons, gatherReasons(member.control, {own, !own.empty()}));
+  return reasonText(member.peers[rank], reasons[rank].why);
 }
 
 /// A described machine may have other NICs than there are: then one of these.
@@ -193,18 +191,31 @@ Status CommCollNet::writeTable(const CollNetMember& member) {
   return {};
 }
 
+namespace {
+
+/// What has been made by then goes; that this may fail as well is no news.
+CollNetOutcome turnedOff(std::unique_ptr<CommCollNet> made, std::string why) {
+  const plugin::PluginIsOptional quiet;
+  made.reset();
+  return {nullptr, std::move(why)};
+}
+
+}  // namespace
+
 Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
   std::unique_ptr<CommCollNet> made(new CommCollNet(linkFor(member)));
   JoinWord word;
   word.head = made->link_ != nullptr ? 1 : 0;
+  std::string own;
   if (made->link_) {
-    const ErrorsAsInfo quiet;  // it turns CollNet off, and is no error of the communicator; likewise below
+    const plugin::PluginIsOptional quiet;  // it turns CollNet off, and is no error of the communicator; likewise below
     const auto address = made->link_->listen();
     if (address.ok()) word.address = address.value();
-    if (!address.ok()) noteFailure(word, SteadyClock::now());
+    if (!address.ok()) own = noteFailure(word, SteadyClock::now());
   }
   ASSIGN(const std::vector<JoinWord> listening, exchange(member, word));
-  if (std::string why = failureIn(member, listening); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
+  ASSIGN(std::string whyDeaf, failureIn(member, listening, own));
+  if (!whyDeaf.empty()) return turnedOff(std::move(made), std::move(whyDeaf));
 
   const auto begin = SteadyClock::now();
   const auto complete = [&]() -> Status {
@@ -219,11 +230,12 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
     return made->writeTable(member);
   };
   {
-    const ErrorsAsInfo quiet;
-    if (!complete().ok()) noteFailure(word, begin);
+    const plugin::PluginIsOptional quiet;
+    if (!complete().ok()) own = noteFailure(word, begin);
   }
   ASSIGN(const std::vector<JoinWord> joined, exchange(member, word));
-  if (std::string why = failureIn(member, joined); !why.empty()) return CollNetOutcome{nullptr, std::move(why)};
+  ASSIGN(std::string whyAlone, failureIn(member, joined, own));
+  if (!whyAlone.empty()) return turnedOff(std::move(made), std::move(whyAlone));
   made->facts_ = factsFrom(member, joined);
   if (made->link_) TRY(member.progress.add(made->link_->task()));
   return CollNetOutcome{std::move(made), {}};

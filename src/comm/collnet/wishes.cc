@@ -23,33 +23,48 @@ bool anybodyWantsCollNet(std::span<const topo::PeerInfo> peers) {
   return std::max_element(peers.begin(), peers.end(), hasFewer)->collNetDevices >= 0;
 }
 
-std::string whyNoCollNet(std::span<const topo::PeerInfo> peers, int nNodes, const CommSettings& settings) {
-  const topo::PeerInfo& least = *std::min_element(peers.begin(), peers.end(), hasFewer);
-  if (least.collNetDevices < 0) {
-    return fmt::format("CollNet is not enabled on rank {} (NCCL_COLLNET_ENABLE, or collnetEnable of the configuration)",
-                       least.rank);
+CollNetObstacle collNetObstacle(std::span<const topo::PeerInfo> peers, int nNodes, const CommSettings& settings) {
+  const auto least = std::min_element(peers.begin(), peers.end(), hasFewer);
+  const auto most = std::max_element(peers.begin(), peers.end(), hasFewer);
+  if (nNodes < settings.collNet.nodeThreshold) {
+    return {.why = fmt::format("Communicator has {} nodes which is less than CollNet node threshold {}, disabling "
+                               "CollNet (NCCL_COLLNET_NODE_THRESHOLD)",
+                               nNodes, settings.collNet.nodeThreshold)};
   }
-  if (least.collNetDevices == 0) {
-    return fmt::format("rank {} on host {} has no collNet plugin with a device (NCCL_NET_PLUGIN)", least.rank,
-                       least.hostName.data());
+  if (least->collNetDevices < 0) {
+    return {.why = fmt::format("CollNet is not enabled on rank {} on host {}, and is on rank {} on host {} "
+                               "(NCCL_COLLNET_ENABLE, or collnetEnable of the configuration)",
+                               least->rank, least->hostName.data(), most->rank, most->hostName.data()),
+            .mismatch = true};
   }
-  if (nNodes >= settings.collNet.nodeThreshold) return {};
-  return fmt::format(
-      "Communicator has {} nodes which is less than CollNet node threshold {}, disabling CollNet "
-      "(NCCL_COLLNET_NODE_THRESHOLD)",
-      nNodes, settings.collNet.nodeThreshold);
+  if (least->collNetDevices != most->collNetDevices && !settings.collNet.ignoresMismatch) {
+    return {.why = fmt::format("Detected mixed local CollNet device counts across ranks (min {}, max {}): rank {} on "
+                               "host {} has {} and rank {} on host {} has {}",
+                               least->collNetDevices, most->collNetDevices, least->rank, least->hostName.data(),
+                               least->collNetDevices, most->rank, most->hostName.data(), most->collNetDevices),
+            .lacking = least->rank,
+            .mismatch = true};
+  }
+  if (least->collNetDevices > 0) return {};
+  return {.why = fmt::format("rank {} on host {} has no collNet plugin with a device (NCCL_NET_PLUGIN)", least->rank,
+                             least->hostName.data()),
+          .lacking = least->rank};
 }
 
-Status checkCollNetDevices(std::span<const topo::PeerInfo> peers, const CommSettings& settings) {
-  const auto [least, most] = std::minmax_element(peers.begin(), peers.end(), hasFewer);
-  if (least->collNetDevices < 0 || least->collNetDevices == most->collNetDevices || settings.collNet.ignoresMismatch)
-    return {};
-  return fail(ncclSystemError,
-              "Detected mixed local CollNet device counts across ranks (min {}, max {}): rank {} on host {} has {} and "
-              "rank {} on host {} has {}. Load the same plugin with the same devices on all hosts, or set "
-              "NCCL_IGNORE_COLLNET_MISMATCH=1",
-              least->collNetDevices, most->collNetDevices, least->rank, least->hostName.data(), least->collNetDevices,
-              most->rank, most->hostName.data(), most->collNetDevices);
+RankReason explained(const CollNetObstacle& obstacle, std::span<const topo::PeerInfo> peers,
+                     std::span<const RankReason> reasons) {
+  RankReason all{obstacle.why, obstacle.mismatch};
+  // What does not work on any rank says more than what is not there.
+  auto told = std::find_if(reasons.begin(), reasons.end(), [](const RankReason& reason) { return reason.failed; });
+  const auto said = [](const RankReason& reason) { return !reason.why.empty(); };
+  if (told == reasons.end()) told = std::find_if(reasons.begin(), reasons.end(), said);
+  if (told != reasons.end()) {
+    all.failed = all.failed || told->failed;
+    all.why += ". " + reasonText(peers[static_cast<std::size_t>(told - reasons.begin())], told->why);
+  } else if (obstacle.mismatch && obstacle.lacking >= 0) {
+    all.why += ". Load the same plugin with the same devices on all hosts, or set NCCL_IGNORE_COLLNET_MISMATCH=1";
+  }
+  return all;
 }
 
 Result<bool> reachesLocals(std::span<const std::unique_ptr<transport::Transport>> transports,

@@ -11,6 +11,7 @@
 #include "comm/collnet/comm_collnet.h"
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/rails.h"
+#include "comm/collnet/reasons.h"
 #include "comm/collnet/wishes.h"
 #include "comm/init/connect_stage.h"
 #include "comm/init/graph_stage.h"
@@ -27,8 +28,8 @@ namespace tutti::comm {
 
 namespace {
 
-std::string whyNot(const ncclComm& comm) {
-  return whyNoCollNet(comm.parts.peers, comm.parts.layout->nNodes(), *comm.settings);
+CollNetObstacle obstacleOf(const ncclComm& comm) {
+  return collNetObstacle(comm.parts.peers, comm.parts.layout->nNodes(), *comm.settings);
 }
 
 /// By the graphs where they are known, else by the ranks' numbers.
@@ -58,6 +59,22 @@ void turnOffAfterFailure(ncclComm& comm, const std::string& why) {
   turnOff(comm, why);
   if (comm.identity.rank != 0) return;
   warn("Cannot initialize CollNet, using point-to-point network instead: {}. All ranks go on without it", why);
+}
+
+/// What stands against it in the table of ranks. Where that is a lack of devices, the networks know more of why.
+Status refuse(ncclComm& comm, const CollNetObstacle& obstacle) {
+  std::vector<RankReason> reasons;
+  if (obstacle.lacking >= 0) {
+    const plugin::CollNetLack& lack = comm.parts.network->collNetLack();
+    ASSIGN(reasons, gatherReasons(*comm.parts.bootstrap, {lack.why, lack.failed}));
+  }
+  const RankReason whole = explained(obstacle, comm.parts.peers, reasons);
+  if (whole.failed) {
+    turnOffAfterFailure(comm, whole.why);
+  } else {
+    turnOff(comm, whole.why);
+  }
+  return {};
 }
 
 /// Joins this rank's part, or turns CollNet off.
@@ -98,22 +115,14 @@ std::int32_t collNetDevices(const ncclComm& comm) {
 }
 
 bool wantsCollNet(const ncclComm& comm) {
-  return whyNot(comm).empty();
+  return obstacleOf(comm).why.empty();
 }
 
 Status joinCollNet(ncclComm& comm, const CommGraphs& graphs) {
   const CommParts& parts = comm.parts;
   if (comm.identity.nRanks == 1 || !anybodyWantsCollNet(parts.peers)) return {};
   info(kInit, "Rank {}: {} CollNet devices", comm.identity.rank, std::max(collNetDevices(comm), 0));
-  if (const Status differs = checkCollNetDevices(parts.peers, *comm.settings); !differs.ok()) {
-    // Nobody may leave, and be taken for dead, before all have seen the difference themselves.
-    parts.bootstrap->barrier().ignore();
-    return differs;
-  }
-  if (const std::string why = whyNot(comm); !why.empty()) {
-    turnOff(comm, why);
-    return {};
-  }
+  if (const CollNetObstacle obstacle = obstacleOf(comm); !obstacle.why.empty()) return refuse(comm, obstacle);
   const NodeHeads node = ownHeads(comm, graphs);
   ASSIGN(const Rails rails, agreeOnRails(comm, node));
   if (rails.direct() || rails.chain()) {

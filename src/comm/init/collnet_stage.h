@@ -18,9 +18,8 @@ std::int32_t collNetDevices(const ncclComm& comm);
 bool wantsCollNet(const ncclComm& comm);
 
 /// Collective. Joins this rank's node to the network's collectives where everybody can, and tells the tuner. What goes
-/// wrong on any rank turns CollNet off on all of them, with a line that says why. Errors: ncclSystemError on all ranks
-/// alike where their plugins show different numbers of devices (NCCL_IGNORE_COLLNET_MISMATCH=1 allows that); what the
-/// exchange says.
+/// wrong on any rank turns CollNet off on all of them, with a line that says why; so do plugins that show different
+/// numbers of devices, unless NCCL_IGNORE_COLLNET_MISMATCH=1 allows that. Errors: what the exchange says.
 Status joinCollNet(ncclComm& comm, const CommGraphs& graphs);
 
 }  // namespace tutti::comm

@@ -61,6 +61,7 @@ Result<std::unique_ptr<CommNetwork>> CommNetwork::choose(std::string_view wanted
 Result<std::unique_ptr<CommNetwork>> CommNetwork::over(std::unique_ptr<plugin::NetLease> lease) {
   std::unique_ptr<CommNetwork> network(new CommNetwork(std::move(lease)));
   ASSIGN(network->devices_, readDevices(network->net()));
+  network->lack_ = network->lease_->collNetLack();
   if (plugin::CollNet* collNet = network->lease_->collNet()) {
     const plugin::PluginIsOptional quiet;
     network->takeCollNet(readDevices(*collNet));
@@ -69,8 +70,10 @@ Result<std::unique_ptr<CommNetwork>> CommNetwork::over(std::unique_ptr<plugin::N
 }
 
 void CommNetwork::takeCollNet(Result<DeviceTable> read) {
+  lack_ = {};
   if (!read.ok()) {
-    info(kInit | kNet, "{} is not used: {}", labelOf(*lease_->collNet()), lastErrorText());
+    lack_ = {lastErrorText(), true};
+    info(kInit | kNet, "{} is not used: {}", labelOf(*lease_->collNet()), lack_.why);
   }
   collNet_ = read.ok() ? std::move(read).value() : DeviceTable{};
   collDevices_ = sameDevices(devices_, collNet_);
@@ -78,6 +81,9 @@ void CommNetwork::takeCollNet(Result<DeviceTable> read) {
   for (const int number : devices_.usable) {
     if (collDevices_[static_cast<std::size_t>(number)] >= 0) collective_.push_back(number);
   }
+  if (lack_.failed || !collective_.empty()) return;
+  lack_ = {labelOf(*lease_->collNet()), true};
+  for (const std::string& line : collNetLines(devices_, collNet_)) lack_.why += ": " + line;
 }
 
 Status CommNetwork::fusePart(plugin::NetPart which, DeviceTable& table, const FusionSettings& settings,

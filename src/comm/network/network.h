@@ -13,10 +13,10 @@
 #include "base/status.h"
 #include "comm/network/device_table.h"
 #include "comm/network/own_nics.h"
+#include "plugin/network/collnet.h"
 #include "plugin/network/net.h"
 
 namespace tutti::plugin {
-class CollNet;
 class NetLease;
 enum class NetPart : std::uint8_t;
 struct NetOpening;
@@ -65,6 +65,8 @@ class CommNetwork {
   const std::vector<int>& collDevices() const { return collDevices_; }
   /// Null: the network has none, or it cannot be used.
   plugin::CollNet* collNet() const;
+  /// Why collNet() is null.
+  const plugin::CollNetLack& collNetLack() const { return lack_; }
   /// Numbers, the network's, of usable devices that its collNet has as well.
   const std::vector<int>& collective() const { return collective_; }
   /// Those near this rank, as the machine says; until it is known, nothing.
@@ -84,6 +86,7 @@ class CommNetwork {
   DeviceTable collNet_;           ///< empty: there is none that can be used
   std::vector<int> collDevices_;  ///< by the network's numbers
   std::vector<int> collective_;
+  plugin::CollNetLack lack_;
   OwnNics nics_;
   bool dmaBufs_ = false;
 };

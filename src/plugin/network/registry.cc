@@ -44,7 +44,7 @@ struct NetRegistry::Entry {
   DlLibrary library;
   std::unique_ptr<LoadedNet> net;
   std::unique_ptr<LoadedCollNet> collNet;
-  bool collNetUsable = true;
+  CollNetLack collNetLack;  ///< found out by the communicator that began it first
 
   bool external() const { return builtIn == nullptr; }
   std::string_view name() const { return external() ? net->name() : builtIn->name(); }
@@ -112,8 +112,9 @@ void NetRegistry::load(Entry& entry) {
   info(kInit | kNet, "Successfully loaded external network plugin {}", opened.path);
   rememberNetLibrary(opened.path);
   entry.collNet = findCollNet(entry.library, opened.path);
+  entry.collNetLack = {};
+  if (entry.collNet == nullptr) entry.collNetLack.why = opened.path + " exports no ncclCollNetPlugin_v6 to _v12";
   entry.state = Entry::State::Ready;
-  entry.collNetUsable = true;
   entry.opened = false;
   entry.netFusion = {};
   entry.collNetFusion = {};
@@ -128,14 +129,16 @@ void NetRegistry::unload(Entry& entry) {
 }
 
 void NetRegistry::openCollNet(Entry& entry, const NetOpening& opening, NetLease& lease) {
-  if (entry.collNet == nullptr || !entry.collNetUsable) return;
-  NetAttempt<CollNet> attempt = entry.collNet->attempt(opening);
-  if (attempt.net == nullptr) {
-    info(kInit | kNet, "collNet of plugin {} is not used: {}", entry.collNet->name(), attempt.why);
-    entry.collNetUsable = false;  // Older communicators may be using it.
-    return;
+  if (entry.collNetLack.why.empty()) {
+    const PluginIsOptional quiet;
+    NetAttempt<CollNet> attempt = entry.collNet->attempt(opening);
+    if (attempt.net == nullptr) {
+      info(kInit | kNet, "collNet of plugin {} is not used: {}", entry.collNet->name(), attempt.why);
+      entry.collNetLack = {attempt.why, true};  // Older communicators may be using it.
+    }
+    lease.collNet_ = std::move(attempt.net);
   }
-  lease.collNet_ = std::move(attempt.net);
+  lease.lack_ = entry.collNetLack;
 }
 
 bool NetRegistry::tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& lease) {
@@ -146,6 +149,7 @@ bool NetRegistry::tryBuiltIn(Entry& entry, const NetOpening& opening, NetLease& 
     return false;
   }
   lease.net_ = std::move(net).value();
+  lease.lack_.why = fmt::format("the network {} is built in, and does no collectives", entry.name());
   const auto devices = lease.net_->devices();
   if (devices.ok() && devices.value() > 0) return true;
   entry.why = devices.ok() ? "it has no devices" : lastErrorText();

@@ -35,6 +35,7 @@ class NetLease {
   Net& net() { return *net_; }
   /// Null: the library has none, or it cannot be used.
   CollNet* collNet() { return collNet_.get(); }
+  const CollNetLack& collNetLack() const { return lack_; }
   /// The one that is meant; there must be a collNet to ask for it.
   NetDevices& part(NetPart which) { return which == NetPart::Net ? static_cast<NetDevices&>(*net_) : *collNet_; }
   /// Lets `make` fuse devices of a part, but only for the first communicator since the library was loaded: what it made
@@ -50,6 +51,7 @@ class NetLease {
   const std::size_t entry_;
   std::unique_ptr<Net> net_;
   std::unique_ptr<CollNet> collNet_;
+  CollNetLack lack_;
   bool counted_ = false;  ///< among the users of its entry
 };
 

@@ -202,6 +202,9 @@ TEST(NetRegistry, TakesANetworkWithoutACollNet) {
   const auto lease = world.lease();
   EXPECT_EQ(lease->net().name(), "multi");
   EXPECT_EQ(lease->collNet(), nullptr);
+  EXPECT_NE(lease->collNetLack().why.find("exports no ncclCollNetPlugin_v6 to _v12"), std::string::npos)
+      << lease->collNetLack().why;
+  EXPECT_FALSE(lease->collNetLack().failed);
 }
 
 TEST(NetRegistry, AFailureOfALaterInitDisablesTheNetworkForThoseToCome) {
@@ -287,14 +290,18 @@ TEST(NetRegistry, LeavesOthersAloneWhereABuiltInNetworkWasChosen) {
 TEST(NetRegistry, DoesWithoutACollNetThatCannotBeUsed) {
   const ScopedLog log("INFO");
   const ScopedEnv fault("TEST_NET_FAULT_V9", "coll-init");
-  expectLog("collNet init: told to fail");
   World world("testv9");
   const auto lease = world.lease();
   ASSERT_NE(lease, nullptr);
   EXPECT_EQ(lease->collNet(), nullptr);
   EXPECT_TRUE(wasLogged("collNet of plugin testv09 is not used: network testv09 (collNet v9"));
   const auto again = world.lease();
-  EXPECT_EQ(again->collNet(), nullptr);
+  for (const auto* const each : {&lease, &again}) {
+    EXPECT_EQ((*each)->collNet(), nullptr);
+    EXPECT_NE((*each)->collNetLack().why.find("it said: test net: collNet init: told to fail"), std::string::npos)
+        << (*each)->collNetLack().why;
+    EXPECT_TRUE((*each)->collNetLack().failed) << "of every communicator, for it is not tried again";
+  }
   EXPECT_EQ(countsOf(9)->collInits, 0);
 }
 
