@@ -74,6 +74,8 @@ const char* objection(const Window& window) {
 
 ncclResult_t init(void** context, ncclDebugLogger_t log) {
   if (const std::string why = start(log); !why.empty()) return failed(ncclInvalidUsage, "collNet init", why);
+  Settings settings;
+  if (const ncclResult_t code = mayCall("collNet init", "refuse-init", settings); code != ncclSuccess) return code;
   leaveOut();
   if (context != nullptr) *context = contexts.add(std::make_shared<Context>());
   return ncclSuccess;
@@ -99,10 +101,11 @@ ncclResult_t listen(void* context, int device, void* handle, void** listener) {
   made->owner = owner;
   made->context = owner != nullptr ? owner.get() : &withoutContext;
   made->device = device;
-  std::string why = made->settings.read();
+  if (const ncclResult_t code = mayCall("listen", "refuse-listen", made->settings); code != ncclSuccess) return code;
+  std::string why;
   Handle own{};
   fillRandom(own.random);
-  if (why.empty() && !made->settings.switchAt.known()) {
+  if (!made->settings.switchAt.known()) {
     made->ownSwitch = OwnSwitch::get(made->settings.host, why);
     if (made->ownSwitch != nullptr) own.ownSwitch = made->ownSwitch->address();
   }
@@ -139,13 +142,14 @@ ncclResult_t closeListen(void* listener) {
 ncclResult_t closeColl(void* connection) {
   const auto closed = connections.remove(connection);
   if (closed == nullptr) return notThere("closeColl", "connection");
-  if (closed->registrations() == 0) return ncclSuccess;
+  Settings settings;
+  if (closed->registrations() == 0) return mayCall("closeColl", "refuse-close", settings);
   return misused("closeColl", std::to_string(closed->registrations()) + " registrations were not given back");
 }
 
 ncclResult_t reduceSupport(ncclDataType_t type, ncclRedOp_t op, int* supported) {
   Settings settings;
-  if (const std::string why = settings.read(); !why.empty()) return failed(ncclInvalidUsage, "reduceSupport", why);
+  if (const ncclResult_t code = mayCall("reduceSupport", "refuse-support", settings); code != ncclSuccess) return code;
   *supported = bytesOfType(type) > 0 && reduces(op) && !settings.faults.forbids(type, op) ? 1 : 0;
   return ncclSuccess;
 }

@@ -314,7 +314,11 @@ char* Connection::placeOf(const Frame& frame) {
   }
   for (Request& request : requests_) {
     const bool its = request.busy && !request.done && request.operation == frame.operation;
-    if (frame.kind == Kind::Result && its && request.bytes == frame.payload) return request.to;
+    if (frame.kind != Kind::Result || !its) continue;
+    if (request.bytes == frame.payload) return request.to;
+    stream_.fail("the switch has answered " + describe(frame.operation) + " with " + std::to_string(frame.payload) +
+                 " bytes instead of " + std::to_string(request.bytes));
+    return nullptr;
   }
   return nullptr;
 }

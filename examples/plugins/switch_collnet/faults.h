@@ -84,6 +84,12 @@ class Faults {
     };
     static constexpr Known kKnown[] = {
         // of the plugin
+        {"refuse-init", Value::None, Where::Process},
+        {"refuse-devices", Value::None, Where::Process},
+        {"refuse-properties", Value::None, Where::Process},
+        {"refuse-listen", Value::None, Where::Process},
+        {"refuse-support", Value::None, Where::Process},
+        {"refuse-close", Value::None, Where::Process},
         {"refuse-connect", Value::None, Where::Node},
         {"no-collnet", Value::None, Where::Node},
         {"hang-connect", Value::None, Where::Node},
@@ -98,6 +104,7 @@ class Faults {
         {"late", Value::Number, Where::Node},
         {"lost", Value::Number, Where::Node},
         {"wrong", Value::Number, Where::Node},
+        {"short", Value::Number, Where::Node},
         {"die", Value::Number, Where::Process},
     };
     for (const Known& known : kKnown) {

@@ -57,6 +57,12 @@ struct DeviceList {
 };
 const DeviceList& devices();
 
+/// Reads what the environment says; not ncclSuccess: it cannot be used, or `call` of the collNet is told to fail.
+inline ncclResult_t mayCall(const char* call, const char* fault, Settings& settings) {
+  if (const std::string why = settings.read(); !why.empty()) return failed(ncclInvalidUsage, call, why);
+  return settings.faults.has(fault) ? failed(ncclSystemError, call, "told to refuse") : ncclSuccess;
+}
+
 /// What init of either table does: empty, or why the plugin cannot be used.
 std::string start(ncclDebugLogger_t log);
 

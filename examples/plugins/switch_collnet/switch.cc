@@ -324,6 +324,9 @@ void Switch::answer(Group& group, const Operation& operation, std::size_t node, 
     for (std::size_t i = 0; i < element; ++i) changed[i] = static_cast<char>(changed[i] ^ 0x5a);
     data = std::make_shared<const Bytes>(std::move(changed));
   }
+  if (faults_.strikes("short", who, operation.sequence) && !data->empty()) {
+    data = std::make_shared<const Bytes>(data->begin(), data->end() - 1);
+  }
   const Fault* const late = faults_.find("late", who);
   const Clock::time_point when = late != nullptr ? Clock::now() + Milliseconds(late->number()) : Clock::time_point{};
   group.statistics[node].bytesOut += data->size();

@@ -24,8 +24,8 @@ constexpr char kUsage[] =
     "  --port N             port to listen at (0: a free one)\n"
     "  --port-file F        where to write the port, once it is open\n"
     "  --statistics-file F  where to write the statistics at the end, too\n"
-    "  --faults LIST        what goes wrong: late=MS, lost=N, wrong=N, each @NODE, and die=N; also from the\n"
-    "                       environment (SWITCH_COLLNET_FAULTS)\n"
+    "  --faults LIST        what goes wrong: late=MS, lost=N, wrong=N, short=N, each @NODE, and die=N; also from\n"
+    "                       the environment (SWITCH_COLLNET_FAULTS)\n"
     "  --ask A:N            prints the statistics of the switch there\n"
     "exit: 0 done, 1 it cannot listen or ask, 2 wrong arguments, 3 a fault has let it die\n";
 

@@ -87,11 +87,16 @@ inline ncclResult_t init(void** context, std::uint64_t, ncclDebugLogger_t log) {
   return coll::init(context, log);
 }
 inline ncclResult_t devices(int* count) {
+  *count = 0;
+  Settings settings;
+  if (const ncclResult_t code = mayCall("devices", "refuse-devices", settings); code != ncclSuccess) return code;
   *count = switch_collnet::devices().coll;
   return ncclSuccess;
 }
 inline ncclResult_t getProperties(int device, PROPERTIES* properties) {
-  return describeDevice(device, switch_collnet::devices().coll, properties);
+  Settings settings;
+  const ncclResult_t code = mayCall("getProperties", "refuse-properties", settings);
+  return code != ncclSuccess ? code : describeDevice(device, switch_collnet::devices().coll, properties);
 }
 inline ncclResult_t listen(void* context, int device, void* handle, void** listener) {
   return coll::listen(context, device, handle, listener);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -170,6 +171,18 @@ TEST_P(SwitchFault, WrongAnswerIsWrongForOneNodeOnce) {
   });
 }
 
+TEST_P(SwitchFault, AnswerOfAnotherLengthEndsTheConnectionOfItsNode) {
+  const SwitchFaults faults("short=2@1");
+  SwitchNodes nodes(GetParam(), 2);
+  ASSERT_TRUE(nodes.connect());
+  allowLog("the switch has answered AllReduce 2 of 4 bytes, int32, sum with 3 bytes instead of 4");
+  nodes.each([&](SwitchNode& node, int number) {
+    EXPECT_TRUE(sumOfOnes(node).ok());
+    EXPECT_EQ(sumOfOnes(node).ok(), number == 0);
+  });
+  EXPECT_NE(capturedText().find("with 3 bytes instead of 4"), std::string::npos);
+}
+
 TEST_P(SwitchFault, LostAnswerNeverComesAndLaterOnesDo) {
   const ScopedEnv time("SWITCH_COLLNET_OPERATION_MS", "400");
   const SwitchFaults faults("lost=1@0");
@@ -231,6 +244,32 @@ TEST_P(SwitchFault, RefusesRegistrations) {
   char more = 0;
   expectFailure("regMr: node 0 of 1, device switch0");
   EXPECT_FALSE(node.net->registerMemory(node.connection, &more, 1, plugin::PtrKind::Host).ok());
+}
+
+TEST_P(SwitchFault, CallsThatKnowNoNodeFailForTheWholeProcess) {
+  SwitchNodes nodes(GetParam(), 1);
+  plugin::CollNet& net = *nodes.at(0).net;
+  plugin::NetHandle handle{};
+  const SwitchFaults faults("refuse-init,refuse-devices,refuse-properties,refuse-listen,refuse-support");
+  for (const char* const call : {"init", "devices", "getProperties", "listen", "reduceSupport"}) {
+    allowLog(std::string(call) + ": told to refuse");
+    allowLog(std::string(call) + " failed with ncclSystemError");
+  }
+  EXPECT_EQ(net.devices().status().code(), ncclSystemError);
+  EXPECT_EQ(net.properties(0).status().code(), ncclSystemError);
+  EXPECT_EQ(net.listen(0, handle).status().code(), ncclSystemError);
+  EXPECT_EQ(net.reduces(kSum).status().code(), ncclSystemError);
+  const bool begins = nodes.attempt() != nullptr;
+  EXPECT_TRUE(GetParam() < 11 || !begins) << "older versions are not begun again";
+}
+
+TEST_P(SwitchFault, CloseThatFailsHasClosed) {
+  SwitchNodes nodes(GetParam(), 1);
+  ASSERT_TRUE(nodes.connect());
+  const SwitchFaults faults("refuse-close");
+  expectFailure("closeColl: told to refuse");
+  SwitchNode& node = nodes.at(0);
+  EXPECT_EQ(node.net->close(std::exchange(node.connection, nullptr)).code(), ncclSystemError);
 }
 
 TEST(SwitchFaultList, LeavesOutWindowCalls) {
