@@ -21,7 +21,8 @@ OFF = "Cannot initialize CollNet, using point-to-point network instead"
 
 
 def env_of(plugin, devices, **more):
-    return {"NCCL_NET_PLUGIN": plugin, "NCCL_COLLNET_ENABLE": 1, "SWITCH_COLLNET_DEVICES": devices, **more}
+    return {"NCCL_NET_PLUGIN": plugin, "NCCL_COLLNET_ENABLE": 1, "SWITCH_COLLNET_DEVICES": devices,
+            "SWITCH_COLLNET_CONNECT_MS": 60000, **more}
 
 
 def command(hosts, per_host, only, *options):
@@ -60,9 +61,18 @@ def chain(plugin):
 
 
 def versions(*plugins):
-    for plugin in plugins:
-        for algorithm in ("CollNetDirect", "CollNetChain"):
-            conform(2, 1, "all_reduce", env_of(plugin, 1, NCCL_ALGO=algorithm), *FEW)
+    """From the oldest on, version 6. Windows came with version 8; before, who wants nothing else is told."""
+    for version, plugin in enumerate(plugins, 6):
+        only = "all_reduce,all_gather,reduce_scatter" if version >= 8 else "all_reduce"
+        conform(2, 2, only, env_of(plugin, 2, NCCL_ALGO="CollNetDirect"), *FEW)
+        conform(2, 1, "all_reduce", env_of(plugin, 1, NCCL_ALGO="CollNetChain"), *FEW)
+        if version >= 8:
+            continue
+        conform(2, 1, "all_gather,reduce_scatter", env_of(plugin, 1), *FEW)
+        for missing in ("all_gather", "reduce_scatter"):
+            code, said = run_for_code(*command(2, 1, missing, *FEW), seconds=120,
+                                      **env_of(plugin, 1, NCCL_ALGO="CollNetDirect", NCCL_DEBUG="WARN"))
+            check(code != 0 and "CollNetDirect" in said, f"version {version}: {missing}:\n{said[-3000:]}")
 
 
 def traffic(plugin):

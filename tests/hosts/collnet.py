@@ -11,31 +11,36 @@ PLUGIN = BUILD / "examples/libnccl-net-switch.so"
 SWITCH = BUILD / "examples/switch_collnet_switch"
 
 
-def conform_in_network(hosts, per_host=1, heads=1, algorithm="CollNetDirect"):
+TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3",
+         "f8e5m2")
+
+
+def conform_in_network(lab, hosts, per_host, heads, algorithm, types):
+    """All operations of these types, as far as the algorithm has them where so many ranks of a host are heads."""
     only = "all_reduce,all_gather,reduce_scatter" if algorithm == "CollNetDirect" and heads == per_host else "all_reduce"
-    with Lab(hosts) as lab:
-        conform(lab, per_host=per_host, only=only, NCCL_NET_PLUGIN=PLUGIN, NCCL_COLLNET_ENABLE=1, NCCL_ALGO=algorithm,
-                SWITCH_COLLNET_DEVICES=heads, SWITCH_COLLNET_HOST="eth0")
-        sent = [host.bytes_sent() for host in lab.hosts]
-        check(min(sent) > 50_000, f"too little for having gone over the network: {sent} bytes")
+    before = [host.bytes_sent() for host in lab.hosts[:hosts]]
+    conform(lab, per_host=per_host, hosts=hosts, only=only, types=",".join(types), NCCL_NET_PLUGIN=PLUGIN,
+            NCCL_COLLNET_ENABLE=1, NCCL_ALGO=algorithm, SWITCH_COLLNET_DEVICES=heads, SWITCH_COLLNET_HOST="eth0")
+    sent = [host.bytes_sent() - earlier for host, earlier in zip(lab.hosts, before)]
+    check(min(sent) > 20_000, f"too little for having gone over the network: {sent} bytes")
 
 
-def hosts_of_one_rank():
-    for hosts in (2, 3, 4):
-        conform_in_network(hosts)
-        conform_in_network(hosts, algorithm="CollNetChain")
+def every_shape(algorithm, more=()):
+    """Two to four hosts of one, two and four ranks, all of which are heads, and `more` shapes with fewer: hosts, ranks
+    and heads of each. The types take turns: all numbers of hosts have each, and so have all numbers of ranks."""
+    shapes = [(hosts, per_host, per_host) for hosts in (2, 3, 4) for per_host in (1, 2, 4)]
+    with Lab(4) as lab:
+        for hosts, per_host, heads in [*shapes, *more]:
+            turn = (hosts - 2 + (1, 2, 4).index(per_host)) % 3
+            conform_in_network(lab, hosts, per_host, heads, algorithm, TYPES[4 * turn:4 * turn + 4])
 
 
-def hosts_of_two_ranks_with_one_head_or_two():
-    for heads in (1, 2):
-        conform_in_network(2, 2, heads)
-    conform_in_network(3, 2, 2)
-    conform_in_network(2, 2, 2, "CollNetChain")
+def every_shape_direct():
+    every_shape("CollNetDirect", more=[(2, 2, 1), (3, 4, 2)])
 
 
-def hosts_of_four_ranks():
-    conform_in_network(2, 4, 2)
-    conform_in_network(4, 4, 1, "CollNetChain")
+def every_shape_in_chains():
+    every_shape("CollNetChain", more=[(2, 4, 2), (4, 2, 1)])
 
 
 @contextlib.contextmanager
@@ -82,5 +87,5 @@ def four_hosts_send_at_most_seven_tenths_of_what_a_ring_sends():
 
 
 if __name__ == "__main__":
-    run_in_sandbox(hosts_of_one_rank, hosts_of_two_ranks_with_one_head_or_two, hosts_of_four_ranks,
+    run_in_sandbox(every_shape_direct, every_shape_in_chains,
                    four_hosts_send_at_most_seven_tenths_of_what_a_ring_sends)
