@@ -1,4 +1,5 @@
 """Operators in captured graphs: nodes of the graph that call back into Python at each replay."""
+import atexit
 import ctypes
 import sys
 import traceback
@@ -8,6 +9,8 @@ import torch
 _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1
+_NOT_READY, _TIMEOUT = 600, 909  # CUresults
+_PATIENCE_MS = 60_000  # at the end of the program, for replays under way
 _alive = {}  # by a number that the graph holds: the callable of a node
 
 
@@ -23,6 +26,23 @@ def _run(number):
 @_HOST_FUNCTION
 def _forget(number):
     _alive.pop(number, None)
+
+
+@atexit.register
+def _withdraw():
+    """The driver's threads live until the process has ended, Python does not: what they call here they must not call once
+    it has begun to go. Replays under way are waited for, because other ranks may wait for what they send."""
+    withdraw = ctypes.CDLL("libcuda.so.1").softgpuWithdrawHostFunction  # without the interpreter's lock, which _run takes
+    code = withdraw(_run, ctypes.c_uint(_PATIENCE_MS))
+    if code == _NOT_READY:
+        print(f"tutti.torch: the program ends with replays of a CUDA graph that did not come to their end within "
+              f"{_PATIENCE_MS // 1000} s: what they were still to compute is left out. Synchronize before the end to see "
+              "what they wait for.", file=sys.stderr, flush=True)
+    if code == _TIMEOUT:
+        print(f"tutti.torch: the program ends while an operator of a CUDA graph has been running for more than "
+              f"{_PATIENCE_MS // 1000} s, so Python may crash now. Synchronize before the end.", file=sys.stderr,
+              flush=True)
+    withdraw(_forget, ctypes.c_uint(_PATIENCE_MS))
 
 
 def _runtime():

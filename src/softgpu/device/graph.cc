@@ -59,7 +59,7 @@ class GraphTask : public Task {
 }  // namespace
 
 UserObject::~UserObject() {
-  machine().destructors.post({destroy, object});
+  machine().destructors.post(machine().hostCalls, {destroy, object});
 }
 
 Node* Graph::add(CUgraphNodeType type, const Operation& operation, Context* context, const std::vector<Node*>& after) {

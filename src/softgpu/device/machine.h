@@ -18,6 +18,7 @@
 #include "softgpu/device/stream.h"
 #include "softgpu/device/topology.h"
 #include "softgpu/exec/callback_thread.h"
+#include "softgpu/exec/host_calls.h"
 #include "softgpu/exec/idle_hooks.h"
 #include "softgpu/memory/cuda_types.h"
 #include "softgpu/memory/imports.h"
@@ -46,6 +47,7 @@ struct Machine {
   Registry<Module> modules;
   Registry<Physical> physicals;
   Registry<Pool> pools;
+  HostCalls hostCalls;
 };
 
 /// Creates the machine once. CUDA_ERROR_NO_DEVICE when the settings leave none.

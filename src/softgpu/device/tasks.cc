@@ -10,6 +10,7 @@
 #include "softgpu/device/machine.h"
 #include "softgpu/exec/callback_thread.h"
 #include "softgpu/memory/zero_fill.h"
+#include "softgpu/say.h"
 
 namespace tutti::softgpu {
 namespace {
@@ -94,13 +95,22 @@ class FillTask : public Task {
 
 class HostTask : public Task {
  public:
-  HostTask(const HostOperation& call, Device& device) : call_(call), device_(device) {}
+  HostTask(const HostOperation& call, Device& device) : call_(call), device_(device) {
+    if (!calls_.expect(call_.function)) {
+      say("a host function was put into a stream, or a graph with it launched, after the program had withdrawn it, as "
+          "Python does when it ends: it is not called, and what follows it finds none of its results");
+    }
+  }
+  ~HostTask() override {
+    if (done_ == nullptr) calls_.forget(call_.function);
+  }
   Step step(Engine& engine) override {
     if (done_ == nullptr) {
       done_ = std::make_shared<std::atomic<bool>>(false);
-      device_.callbacks().post(call_, [done = done_, &engine] {
+      device_.callbacks().post(calls_, call_, [done = done_, &engine, &calls = calls_, function = call_.function] {
         done->store(true, std::memory_order_release);
         engine.wake();
+        calls.forget(function);
       });
     }
     return done_->load(std::memory_order_acquire) ? Step::Done : Step::Blocked;
@@ -109,6 +119,7 @@ class HostTask : public Task {
  private:
   HostOperation call_;
   Device& device_;
+  HostCalls& calls_ = machine().hostCalls;
   std::shared_ptr<std::atomic<bool>> done_;
 };
 

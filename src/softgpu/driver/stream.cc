@@ -3,6 +3,7 @@
 
 #include "softgpu/device/capture.h"
 #include "softgpu/driver/entry.h"
+#include "softgpu/withdrawal.h"
 
 using namespace tutti::softgpu;
 
@@ -115,6 +116,23 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   return callOnStream("cuLaunchHostFunc", handle, [&](Stream& stream) -> CUresult {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return stream.submit(HostOperation{function, data});
+  });
+}
+
+__attribute__((visibility("default"))) int softgpuWithdrawHostFunction(CUhostFn function, unsigned milliseconds) {
+  return call("softgpuWithdrawHostFunction", [&]() -> CUresult {
+    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    switch (machine().hostCalls.withdraw(function, std::chrono::milliseconds(milliseconds))) {
+      case HostCalls::Withdrawal::Done:
+        return CUDA_SUCCESS;
+      case HostCalls::Withdrawal::LeftOut:
+        return CUDA_ERROR_NOT_READY;
+      case HostCalls::Withdrawal::Running:
+        return CUDA_ERROR_TIMEOUT;
+      case HostCalls::Withdrawal::Inside:
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
+    return CUDA_ERROR_UNKNOWN;
   });
 }
 

@@ -16,10 +16,10 @@ void CallbackThread::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void CallbackThread::post(const HostOperation& call, std::function<void()> after) {
+void CallbackThread::post(HostCalls& calls, const HostOperation& call, std::function<void()> after) {
   {
     std::lock_guard<std::mutex> guard(lock_);
-    calls_.push_back({call, std::move(after)});
+    calls_.push_back({&calls, call, std::move(after)});
     if (!std::exchange(started_, true)) start();
   }
   posted_.notify_one();
@@ -27,14 +27,17 @@ void CallbackThread::post(const HostOperation& call, std::function<void()> after
 
 void CallbackThread::loop() {
   for (;;) {
-    Call next;
+    Call next{};
     {
       std::unique_lock<std::mutex> guard(lock_);
       posted_.wait(guard, [this] { return !calls_.empty(); });
       next = std::move(calls_.front());
       calls_.pop_front();
     }
-    next.call.function(next.call.data);
+    if (next.calls->begin(next.call.function)) {
+      next.call.function(next.call.data);
+      next.calls->end(next.call.function);
+    }
     if (next.after) next.after();
   }
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 
+#include "softgpu/exec/host_calls.h"
 #include "softgpu/exec/operation.h"
 
 namespace tutti::softgpu {
@@ -15,11 +16,13 @@ namespace tutti::softgpu {
 /// ends, so neither may the object.
 class CallbackThread {
  public:
-  /// Calls the function later, then `after`, if any. Any thread, whatever locks it holds.
-  void post(const HostOperation& call, std::function<void()> after = {});
+  /// Calls the function later, unless it has been withdrawn by then, and in any case `after`, if any. Any thread,
+  /// whatever locks it holds. `calls` lives as long as this.
+  void post(HostCalls& calls, const HostOperation& call, std::function<void()> after = {});
 
  private:
   struct Call {
+    HostCalls* calls;
     HostOperation call;
     std::function<void()> after;
   };
