@@ -9,7 +9,7 @@ Meson builds and installs everything into a folder of its own, and the wheel pac
     tutti/lib/softgpu  the software GPU: found by those alone whom softgpu-run starts
     tutti/bin          the programs; commands.py is what the environment's bin folder has of each
     tutti/include      the headers
-    tutti/site         what has Python import tutti.torch under softgpu-run --torch
+    tutti/site         what has Python import tutti.torch under softgpu-run
 
 It is no meson-python: that would compile all of it once more with options of its own, with a newer Meson than Debian 12
 has, and would tear apart programs and libraries, which find each other by where they lie.

@@ -136,9 +136,11 @@ class Wheel(unittest.TestCase):
         self.assertEqual(HERE.run("softgpu-run", "-n", "4", "--nccl", "./first"), readme.SAYS)
 
     def test_pythons_of_other_environments_have_tutti_under_softgpu_run(self):
-        program = "import sitecustomize, tutti.launch; print(sitecustomize.__file__); print(tutti.launch.__file__)"
-        said = HERE.run("softgpu-run", "--torch", sys.executable, "-c", program).splitlines()
-        self.assertEqual(said, [str(HERE.package / "site/sitecustomize.py"), str(HERE.package / "launch.py")])
+        program = "import sys, tutti.launch; print(tutti.launch.__file__); " \
+                  "print([type(one).__name__ for one in sys.meta_path[:2]], sys.path[1])"
+        for options in ((), ("--torch",)):
+            said = HERE.run("softgpu-run", *options, sys.executable, "-c", program).splitlines()
+            self.assertEqual(said, [str(HERE.package / "launch.py"), f"['_AfterTorch', '_Tutti'] {HERE.package / 'site'}"])
 
 
 if __name__ == "__main__":

@@ -5,48 +5,41 @@ process's own, so an operator of CUDA tensors can run where they are, by PyTorch
 
     import tutti.torch
 
-(or under `softgpu-run --torch`, which does it as soon as a program imports torch) every ATen operator with a CUDA
+(or under `softgpu-run`, which does it as soon as a program imports torch) every ATen operator with a CUDA
 kernel that also has a form for the processor runs there: after the earlier work of the stream, and in its order; in a
 captured graph as a node that each replay repeats. Everything else stays PyTorch's: allocator, streams, events, autograd,
 c10d with NCCL. An operator without such a form raises NotImplementedError with its name.
 
 TUTTI_TORCH=0 leaves PyTorch as it is.
 """
-import ctypes
 import os
 import warnings
 
 import torch
 
-from tutti.torch import operators
-
 _library = None
 
 
-def on_software_gpu():
-    """Whether this process's libcuda.so.1 is the software GPU's."""
-    try:
-        return hasattr(ctypes.CDLL("libcuda.so.1"), "softgpuTopology")
-    except OSError:
-        return False
-
-
 def install():
-    """Puts the operators in place, once a process. Only on the software GPU: on a real one it warns and does nothing.
-    Call it before threads use CUDA tensors."""
+    """Puts the operators in place, once a process. Where PyTorch or the device is not what they are for it warns and does
+    nothing. Call it before threads use CUDA tensors."""
     global _library  # what is registered goes with it
     if _library is not None or os.environ.get("TUTTI_TORCH", "1") == "0":
         return
-    if not on_software_gpu():
-        warnings.warn("tutti.torch: this process is not on tutti's software GPU, so PyTorch is left as it is. "
-                      "Start it with softgpu-run.", stacklevel=2)
+    from tutti.torch import runtime
+
+    obstacle = runtime.why_not()
+    if obstacle is not None:
+        warnings.warn(f"tutti.torch leaves PyTorch as it is: {obstacle}.", stacklevel=2)
         return
+    from tutti.torch import operators  # whose import asks for what only a fit PyTorch has
+
+    _library = operators.register()
     # cuDNN is a library of kernels; attention has a form of plain operators.
     torch.backends.cudnn.enabled = False
     for kind in ("flash", "mem_efficient", "cudnn"):
         getattr(torch.backends.cuda, f"enable_{kind}_sdp")(False)
     _leave_eager()
-    _library = operators.register()
 
 
 def _leave_eager():

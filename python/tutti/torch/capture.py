@@ -6,6 +6,8 @@ import traceback
 
 import torch
 
+from tutti.torch import runtime
+
 _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1
@@ -45,10 +47,6 @@ def _withdraw():
     withdraw(_forget, ctypes.c_uint(_PATIENCE_MS))
 
 
-def _runtime():
-    return ctypes.CDLL("libcudart.so.13")
-
-
 def _check(code, what):
     if code != 0:
         raise RuntimeError(f"tutti.torch: {what} failed with CUDA error {code} while a graph was captured")
@@ -57,18 +55,18 @@ def _check(code, what):
 def add_node(repeat):
     """Appends a node to the graph that the current stream captures, which calls `repeat()` at each replay, on a thread
     of the driver's. `repeat` lives as long as the graph and what was made of it."""
-    runtime = _runtime()
+    cudart = runtime.library()
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     number = id(repeat)
     _alive[number] = repeat
     status, graph = ctypes.c_int(), ctypes.c_void_p()
     ident, edges, count = ctypes.c_ulonglong(), ctypes.c_void_p(), ctypes.c_size_t()
     dependencies = ctypes.c_void_p()
-    _check(runtime.cudaStreamGetCaptureInfo(stream, ctypes.byref(status), ctypes.byref(ident), ctypes.byref(graph),
-                                            ctypes.byref(dependencies), ctypes.byref(edges), ctypes.byref(count)),
+    _check(cudart.cudaStreamGetCaptureInfo(stream, ctypes.byref(status), ctypes.byref(ident), ctypes.byref(graph),
+                                           ctypes.byref(dependencies), ctypes.byref(edges), ctypes.byref(count)),
            "cudaStreamGetCaptureInfo")
     held = ctypes.c_void_p()
-    _check(runtime.cudaUserObjectCreate(ctypes.byref(held), ctypes.c_void_p(number), _forget, 1, _NO_DESTRUCTOR_SYNC),
+    _check(cudart.cudaUserObjectCreate(ctypes.byref(held), ctypes.c_void_p(number), _forget, 1, _NO_DESTRUCTOR_SYNC),
            "cudaUserObjectCreate")
-    _check(runtime.cudaGraphRetainUserObject(graph, held, 1, _MOVE), "cudaGraphRetainUserObject")
-    _check(runtime.cudaLaunchHostFunc(stream, _run, ctypes.c_void_p(number)), "cudaLaunchHostFunc")
+    _check(cudart.cudaGraphRetainUserObject(graph, held, 1, _MOVE), "cudaGraphRetainUserObject")
+    _check(cudart.cudaLaunchHostFunc(stream, _run, ctypes.c_void_p(number)), "cudaLaunchHostFunc")

@@ -3,7 +3,9 @@ import ctypes
 
 import torch
 
-_synchronize = ctypes.CDLL("libcudart.so.13").cudaStreamSynchronize
+from tutti.torch import runtime
+
+_synchronize = runtime.library().cudaStreamSynchronize
 _synchronize.argtypes = [ctypes.c_void_p]
 
 

@@ -44,6 +44,12 @@ if grep -q '^preload=yes' "$run"; then
 fi
 expect 0 "none ." "$run" --no-preload env -u LD_PRELOAD "$run" --no-preload sh -c 'echo "none ${LD_PRELOAD:-.}"'
 expect 0 "first $folder" "$run" sh -c 'echo "first $LD_LIBRARY_PATH"'
+# Python gets the one folder that has nothing but the hook, with and without an option, in front of the program's own.
+for option in --torch --; do
+  [ "$option" = -- ] || [ -e "$folder/../libnccl.so.2" ] || continue
+  expect 0 "has sitecustomize.py, then own" env PYTHONPATH=own "$run" "$option" sh -c '
+    echo "has $(ls "${PYTHONPATH%:own}" | grep -v __pycache__), then ${PYTHONPATH##*:}"'
+done
 if [ -e "$folder/../libnccl.so.2" ]; then
   expect 0 "libnccl.so.2" "$run" --nccl --no-preload sh -c 'ls "${LD_LIBRARY_PATH#*:}/libnccl.so.2"'
 fi
