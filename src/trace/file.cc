@@ -91,7 +91,7 @@ std::unique_ptr<TraceFile> TraceFile::create(const std::string& path, std::uint6
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     why = fmt::format("its {} bytes are not to be had: {}; free some space, or set TUTTI_TRACE_MB to less", bytes,
                       errnoText(error));
-    static_cast<void>(::ftruncate(file.get(), 0));
+    if (::ftruncate(file.get(), 0) != 0) why += fmt::format("; what there was stays: {}", errnoText(errno));
     return nullptr;
   }
   // With its pages, so that operations do not pay for them.

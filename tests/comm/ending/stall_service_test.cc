@@ -40,7 +40,7 @@ bool closed(const Fd& socket) {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     (void)::connect(fd, reinterpret_cast<const sockaddr*>(&at.address), at.size);
   }
-  (void)::write(ready, &said, 1);
+  if (::write(ready, &said, 1) != 1) ::_exit(1);
   ::pause();
   ::_exit(0);
 }
@@ -54,6 +54,7 @@ TEST(StallService, AnotherUserDoesNotKeepOutWhoMayAsk) {
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t other = ::fork();
   if (other == 0) knockAsAnother(at, ready[1]);
+  ::close(ready[1]);
   char said = 0;
   ASSERT_EQ(::read(ready[0], &said, 1), 1);
   EXPECT_EQ(said, 'y');
@@ -63,7 +64,7 @@ TEST(StallService, AnotherUserDoesNotKeepOutWhoMayAsk) {
   EXPECT_TRUE(closed(own)) << "not served in two looks";
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
-  for (const int fd : ready) ::close(fd);
+  ::close(ready[0]);
 }
 
 TEST(StallService, ServesOneAfterTheOther) {

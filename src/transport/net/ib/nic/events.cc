@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 
 #include "base/log.h"
@@ -47,8 +46,7 @@ bool NicEvents::start(std::string* why) {
 
 NicEvents::~NicEvents() {
   if (!thread_.running()) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(stop_.get(), &one, sizeof(one)));
+  static_cast<void>(::eventfd_write(stop_.get(), 1));
   thread_.join();
 }
 
