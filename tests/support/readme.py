@@ -10,3 +10,9 @@ def first_program():
     """The C++ source under "A first program"."""
     section = README.read_text(encoding="utf-8").split("## A first program", 1)[1]
     return re.search(r"```cpp\n(.*?)```", section, re.S).group(1)
+
+
+def pytorch_commands():
+    """The commands under "PyTorch without a GPU", a line each."""
+    section = README.read_text(encoding="utf-8").split("## PyTorch without a GPU", 1)[1]
+    return re.search(r"```\n(.*?)```", section, re.S).group(1)
