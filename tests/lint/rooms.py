@@ -122,7 +122,7 @@ ROOMS = {
         },
     },
     "softgpu/runtime": {
-        "for": "libcudart.so.13: the runtime's calls, over the driver's",
+        "for": "libcudart.so.13 and .12: the runtime's calls, over the driver's",
         "may": {"softgpu": {"only": r"say\.h"}},
     },
     "softgpu/runtime/code": {
@@ -133,8 +133,16 @@ ROOMS = {
         "for": "graphs, their nodes, capture",
         "may": {"softgpu/runtime": {}, "softgpu/runtime/code": {}},
     },
+    "softgpu/runtime/cuda13": {
+        "for": "calls and structures that CUDA 13 has changed, as it has them",
+        "may": {"softgpu/runtime": {}},
+    },
+    "softgpu/runtime/cuda12": {
+        "for": "the same as CUDA 12 has them, and what it has alone",
+        "may": {"softgpu/runtime": {}},
+    },
     "softgpu/cupti": {
-        "for": "libcupti.so.13: says that nothing can be profiled",
+        "for": "libcupti.so.13 and .12: say that nothing can be profiled",
         "may": {"softgpu": {"only": r"say\.h"}},
     },
     "softgpu/nvml": {

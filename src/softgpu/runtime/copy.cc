@@ -1,5 +1,5 @@
 // Copies and fills. Built twice: as it stands, and for the per-thread default stream (names with _ptds and _ptsz).
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/copy_shape.h"
 
 using namespace tutti::softgpu;
@@ -122,19 +122,6 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpy
     const cudaError_t error = count == 0 ? cudaSuccess : checkKind(to, from, kind);
     if (error != cudaSuccess || count == 0) return error;
     return toRuntimeError(CU(cuMemcpyAsync, toDevice(to), toDevice(from), count, toDriver(stream)));
-  });
-}
-
-cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes, size_t count,
-                                 cudaMemcpyAttributes* attributes, size_t* attributeIndices, size_t attributeCount,
-                                 cudaStream_t stream) {
-  static_assert(sizeof(cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes));
-  return inContext([&] {
-    // The driver's prototype lacks the const that its contract keeps.
-    return CU(cuMemcpyBatchAsync, reinterpret_cast<CUdeviceptr*>(const_cast<void**>(to)),
-              reinterpret_cast<CUdeviceptr*>(const_cast<void**>(const_cast<void* const*>(from))),
-              const_cast<size_t*>(sizes), count, reinterpret_cast<CUmemcpyAttributes*>(attributes), attributeIndices,
-              attributeCount, toDriver(stream));
   });
 }
 

@@ -3,7 +3,8 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
+#include "softgpu/runtime/version.h"
 
 using namespace tutti::softgpu;
 
@@ -175,7 +176,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return keep(cudaErrorInvalidValue);
-  *version = CUDART_VERSION;
+  *version = kRuntimeVersion;
   return cudaSuccess;
 }
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "softgpu/runtime/report.h"
+#include "softgpu/runtime/version.h"
 
 #define TEXT_OF(name) #name
 #define VERSIONED_NAME(name) TEXT_OF(name)
@@ -21,8 +22,8 @@ Driver load() {
   // LD_LIBRARY_PATH does not name the folder. The library is never closed: exit handlers may still call it.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    reportOnce("libcuda.so.1", "libcudart.so.13 cannot load libcuda.so.1 (%s); run the program with softgpu-run",
-               dlerror());
+    reportOnce("libcuda.so.1", "libcudart.so.%d cannot load libcuda.so.1 (%s); run the program with softgpu-run",
+               kRuntimeVersion / 1000, dlerror());
     return result;
   }
   result.loaded = true;

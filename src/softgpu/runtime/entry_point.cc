@@ -1,5 +1,6 @@
 // Driver functions by name and version. Built twice: as it stands, and for the per-thread default stream (_ptsz).
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
+#include "softgpu/runtime/version.h"
 
 using namespace tutti::softgpu;
 
@@ -36,7 +37,7 @@ extern "C" {
 
 cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                     cudaDriverEntryPointQueryResult* status) {
-  return find(symbol, function, CUDART_VERSION, flags, status);
+  return find(symbol, function, kRuntimeVersion, flags, status);
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 namespace tutti::softgpu {
 namespace {

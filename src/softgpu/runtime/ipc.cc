@@ -1,7 +1,7 @@
 // Memory and events of other processes. A runtime handle is the driver's handle, byte for byte.
 #include <cstring>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 

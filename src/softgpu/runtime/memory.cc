@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 
@@ -31,34 +31,6 @@ CUresult allocateHost(void** pointer, size_t size, unsigned flags) {
     if (const CUresult result = CU(cuMemHostAlloc, &address, size, flags); result != CUDA_SUCCESS) return result;
   }
   *pointer = address;
-  return CUDA_SUCCESS;
-}
-
-cudaMemoryType typeOf(unsigned driverType, bool managed) {
-  if (managed) return cudaMemoryTypeManaged;
-  if (driverType == CU_MEMORYTYPE_HOST) return cudaMemoryTypeHost;
-  return driverType == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
-}
-
-CUresult describePointer(cudaPointerAttributes& out, const void* pointer) {
-  unsigned type = 0;
-  unsigned managed = 0;
-  int ordinal = cudaInvalidDeviceId;
-  void* host = nullptr;
-  CUdeviceptr device = 0;
-  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_HOST_POINTER,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
-  void* values[] = {&type, &managed, &ordinal, &host, &device};
-  const CUresult result = CU(cuPointerGetAttributes, 5, names, values, toDevice(pointer));
-  if (result != CUDA_SUCCESS) return result;
-  out = {};
-  out.type = typeOf(type, (managed & 0xff) != 0);
-  const bool known = out.type != cudaMemoryTypeUnregistered;
-  out.device = known ? ordinal : cudaInvalidDeviceId;
-  out.devicePointer = known ? reinterpret_cast<void*>(device) : nullptr;
-  out.hostPointer = known ? host : const_cast<void*>(pointer);
-  if (out.type == cudaMemoryTypeDevice) out.hostPointer = nullptr;
   return CUDA_SUCCESS;
 }
 
@@ -140,15 +112,6 @@ cudaError_t cudaHostGetFlags(unsigned int* flags, void* host) {
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return keep(cudaErrorInvalidValue);
   return inContext([&] { return CU(cuMemGetInfo, free, total); });
-}
-
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  if (attributes == nullptr) return keep(cudaErrorInvalidValue);
-  return inContext([&] { return describePointer(*attributes, pointer); });
-}
-
-cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
-  return cudaSuccess;
 }
 
 }  // extern "C"

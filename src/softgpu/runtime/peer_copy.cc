@@ -1,5 +1,5 @@
 // Copies between devices. With one address space for all of them they are plain copies; the ordinals are checked.
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 

@@ -1,5 +1,5 @@
 // Memory pools: the driver's, with the runtime's names.
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 

@@ -2,7 +2,7 @@
 #include <memory>
 #include <new>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 
@@ -123,11 +123,6 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t size, cudaMemPool_t p
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return inContext(
       [&] { return pointer == nullptr ? CUDA_SUCCESS : CU(cuMemFreeAsync, toDevice(pointer), toDriver(stream)); });
-}
-
-cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t, cudaMemLocation, unsigned int, cudaStream_t) {
-  // All memory of the software GPU is the machine's memory: it is there already.
-  return inContext([&] { return pointer == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
 }
 
 }  // extern "C"

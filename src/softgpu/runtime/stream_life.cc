@@ -1,5 +1,5 @@
 // Birth and death of streams and events, and what can be asked of an event.
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 

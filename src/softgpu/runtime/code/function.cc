@@ -1,4 +1,5 @@
 // What the application's kernels and variables are: attributes, occupancy, addresses.
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/error_table.h"
 #include "softgpu/runtime/report.h"
 

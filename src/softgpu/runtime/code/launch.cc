@@ -1,4 +1,5 @@
 // Launches of the application's kernels. Built twice: as it stands, and for the per-thread default stream.
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/code/image.h"
 
 #ifdef SOFTGPU_PER_THREAD_DEFAULT_STREAM

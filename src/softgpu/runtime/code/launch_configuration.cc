@@ -1,7 +1,7 @@
 // What <<<…>>> leaves for the stub that it then calls.
 #include <array>
 
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
 

@@ -1,4 +1,5 @@
 // Libraries: GPU code that the application loads itself.
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;

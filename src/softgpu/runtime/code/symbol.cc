@@ -1,4 +1,5 @@
 // Copies to and from variables of GPU code. Built twice: as it stands, and for the per-thread default stream.
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;

@@ -1,18 +1,7 @@
 // Graphs as a whole: create, ask, connect, instantiate, destroy; user objects.
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 
 using namespace tutti::softgpu;
-
-namespace {
-
-CUgraphEdgeData* edgesOf(cudaGraphEdgeData* edges) {
-  return reinterpret_cast<CUgraphEdgeData*>(edges);
-}
-const CUgraphEdgeData* edgesOf(const cudaGraphEdgeData* edges) {
-  return reinterpret_cast<const CUgraphEdgeData*>(edges);
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -35,21 +24,6 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   return inContext([&] { return CU(cuGraphGetRootNodes, graph, nodes, count); });
-}
-
-cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to, cudaGraphEdgeData* edges,
-                              size_t* count) {
-  return inContext([&] { return CU(cuGraphGetEdges, graph, from, to, edgesOf(edges), count); });
-}
-
-cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
-                                     const cudaGraphEdgeData* edges, size_t count) {
-  return inContext([&] { return CU(cuGraphAddDependencies, graph, from, to, edgesOf(edges), count); });
-}
-
-cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
-                                        const cudaGraphEdgeData* edges, size_t count) {
-  return inContext([&] { return CU(cuGraphRemoveDependencies, graph, from, to, edgesOf(edges), count); });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {

@@ -1,5 +1,5 @@
 // The nodes of a graph: adding them, asking about them, patching copies in an instantiated graph.
-#include "softgpu/runtime/call.h"
+#include "softgpu/runtime/api.h"
 #include "softgpu/runtime/code/image.h"
 
 using namespace tutti::softgpu;
@@ -178,18 +178,6 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
     if (result == CUDA_SUCCESS) *type = static_cast<cudaGraphNodeType>(value);
     return result;
   });
-}
-
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* edges,
-                                         size_t* count) {
-  return inContext(
-      [&] { return CU(cuGraphNodeGetDependencies, node, nodes, reinterpret_cast<CUgraphEdgeData*>(edges), count); });
-}
-
-cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* edges,
-                                           size_t* count) {
-  return inContext(
-      [&] { return CU(cuGraphNodeGetDependentNodes, node, nodes, reinterpret_cast<CUgraphEdgeData*>(edges), count); });
 }
 
 }  // extern "C"
