@@ -13,7 +13,11 @@ namespace {
 /// CUPTI's results, as far as they occur.
 enum Result : int { kSuccess = 0, kInvalidParameter = 1, kNotSupported = 27 };
 
-constexpr std::uint32_t kVersion = 130001;  // of the interface, as CUDA 13.0 has it
+#ifdef SOFTGPU_CUPTI_12
+constexpr std::uint32_t kVersion = 28;  // of the interface, as CUDA 12.9 has it
+#else
+constexpr std::uint32_t kVersion = 130001;  // as CUDA 13.0 has it
+#endif
 
 }  // namespace
 

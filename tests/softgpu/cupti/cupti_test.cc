@@ -1,4 +1,4 @@
-// Profilers that load CUPTI by its name are refused in words, by every function that it has.
+// Profilers that load CUPTI by its name are refused in words, by every function that it has. Built for each version.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ Function find(const char* name) {
   static void* library = dlopen(SOFTGPU_CUPTI, RTLD_NOW);
   EXPECT_NE(library, nullptr) << dlerror();
   // PyTorch's wheel is linked with this version.
-  return reinterpret_cast<Function>(dlvsym(library, name, "libcupti.so.13"));
+  return reinterpret_cast<Function>(dlvsym(library, name, SOFTGPU_CUPTI_NODE));
 }
 
 TEST(Cupti, EveryFunctionOfTheInterfaceIsThere) {
@@ -27,7 +27,7 @@ TEST(Cupti, EveryFunctionOfTheInterfaceIsThere) {
     EXPECT_NE(find<void*>(name.c_str()), nullptr) << name;
     ++seen;
   }
-  EXPECT_GE(seen, 200);
+  EXPECT_GE(seen, 190);
 }
 
 TEST(Cupti, RefusesSubscribersInWords) {
@@ -46,7 +46,7 @@ TEST(Cupti, RefusesSubscribersInWords) {
   EXPECT_EQ(find<int (*)(int, const char**)>("cuptiGetResultString")(12345, &words), 1);
   std::uint32_t version = 0;
   EXPECT_EQ(find<int (*)(std::uint32_t*)>("cuptiGetVersion")(&version), 0);
-  EXPECT_GE(version, 130000U);
+  EXPECT_EQ(version, static_cast<std::uint32_t>(SOFTGPU_CUPTI_API));
 }
 
 }  // namespace
