@@ -126,6 +126,8 @@ class Wheel(unittest.TestCase):
                 found = HERE.run("readelf", "-dW", path) + HERE.run("ldd", path)
                 self.assertNotIn("softgpu", found, str(path))
         self.assertNotIn(str(HERE.package), HERE.run("ldconfig", "-p"))
+        for name in ("libcudart.so.13", "libcudart.so.12", "libcupti.so.13", "libcupti.so.12"):
+            self.assertTrue((HERE.package / "lib/softgpu" / name).is_file(), name)
 
     def test_the_readmes_program_compiles_and_runs(self):
         (HERE.folder / "first.cc").write_text(readme.first_program())
