@@ -8,8 +8,7 @@ import warnings
 
 import torch
 from tutti.torch import capture
-
-cudart = ctypes.CDLL("libcudart.so.13")
+from tutti.torch.cudart import library as cudart
 
 
 class Randomness(unittest.TestCase):

@@ -62,8 +62,9 @@ def add_node(repeat):
     status, graph = ctypes.c_int(), ctypes.c_void_p()
     ident, edges, count = ctypes.c_ulonglong(), ctypes.c_void_p(), ctypes.c_size_t()
     dependencies = ctypes.c_void_p()
-    _check(cudart.cudaStreamGetCaptureInfo(stream, ctypes.byref(status), ctypes.byref(ident), ctypes.byref(graph),
-                                           ctypes.byref(dependencies), ctypes.byref(edges), ctypes.byref(count)),
+    capture_info = runtime.stream_get_capture_info()
+    _check(capture_info(stream, ctypes.byref(status), ctypes.byref(ident), ctypes.byref(graph),
+                        ctypes.byref(dependencies), ctypes.byref(edges), ctypes.byref(count)),
            "cudaStreamGetCaptureInfo")
     held = ctypes.c_void_p()
     _check(cudart.cudaUserObjectCreate(ctypes.byref(held), ctypes.c_void_p(number), _forget, 1, _NO_DESTRUCTOR_SYNC),

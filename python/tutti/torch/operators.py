@@ -1,5 +1,6 @@
 """Which ATen operators run on the processor, and how a call becomes one of CPU tensors."""
 import functools
+import warnings
 
 import torch
 
@@ -50,7 +51,10 @@ def register():
         kernel = own or (HostOperator(op) if runs_on(name, "CPU") else _refusal(name))
         if name in composed.AROUND:
             kernel = functools.partial(composed.AROUND[name], kernel)
-        library.impl(name.removeprefix("aten::"), kernel, "CUDA", allow_override=True)
+        with warnings.catch_warnings():
+            # Some versions of PyTorch tell of the first kernel that takes another one's place, as all of these do.
+            warnings.filterwarnings("ignore", "(?s).*Overriding a previously registered kernel")
+            library.impl(name.removeprefix("aten::"), kernel, "CUDA", allow_override=True)
     return library
 
 

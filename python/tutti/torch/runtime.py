@@ -15,6 +15,11 @@ def library():
     return ctypes.CDLL(name())
 
 
+def stream_get_capture_info():
+    """The form of that function with the data of edges, which CUDA 12 has under another name."""
+    return library().cudaStreamGetCaptureInfo_v3 if name().endswith(".12") else library().cudaStreamGetCaptureInfo
+
+
 def why_not():
     """Why this process's PyTorch cannot run on the software GPU, as a sentence; None where it can."""
     if torch.version.cuda is None:
