@@ -135,7 +135,7 @@ ROOMS = {
     },
     "softgpu/runtime/cuda13": {
         "for": "calls and structures that CUDA 13 has changed, as it has them",
-        "may": {"softgpu/runtime": {}},
+        "may": {"softgpu/runtime": {}, "softgpu/runtime/code": {}},
     },
     "softgpu/runtime/cuda12": {
         "for": "the same as CUDA 12 has them, and what it has alone",
