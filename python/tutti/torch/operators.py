@@ -4,7 +4,7 @@ import warnings
 
 import torch
 
-from tutti.torch import capture, composed, streams
+from tutti.torch import capture, composed, native, streams
 from tutti.torch.memory import HOST, host_view, on_device, replace
 from tutti.torch.random import host_generator, replay_generator
 
@@ -17,7 +17,6 @@ _AS_THEY_ARE = {
 }
 # PyTorch has no CUDA kernel under these names: it chooses one inside, from libraries of kernels.
 _CHOSEN_INSIDE = ("aten::convolution", "aten::convolution_backward", "aten::copy_")
-
 
 
 def _wrapped(number, others):
@@ -37,6 +36,7 @@ def register():
     """Puts a kernel for CUDA tensors in place of PyTorch's for every operator of whom that can be said. What it returns
     must be kept."""
     library = torch.library.Library("aten", "IMPL")
+    compiled = native.load()
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     runs_on = torch._C._dispatch_has_computed_kernel_for_dispatch_key
     for name in torch._C._dispatch_get_all_op_names():
@@ -51,10 +51,15 @@ def register():
         kernel = own or (HostOperator(op) if runs_on(name, "CPU") else _refusal(name))
         if name in composed.AROUND:
             kernel = functools.partial(composed.AROUND[name], kernel)
+        short = name.removeprefix("aten::")
+        native_too = compiled is not None and isinstance(kernel, HostOperator) and kernel.random is None
         with warnings.catch_warnings():
             # Some versions of PyTorch tell of the first kernel that takes another one's place, as all of these do.
             warnings.filterwarnings("ignore", "(?s).*Overriding a previously registered kernel")
-            library.impl(name.removeprefix("aten::"), kernel, "CUDA", allow_override=True)
+            # native.cc looks for those in Python under a key that no tensor has.
+            library.impl(short, kernel, "PrivateUse1" if native_too else "CUDA", allow_override=True)
+        if native_too:
+            compiled.implement(op._schema.name.removeprefix("aten::"), op._schema.overload_name)
     return library
 
 

@@ -1,0 +1,143 @@
+"""Which operators go their way to the processor in C++ (python/tutti/torch/native.cc), and what happens where they cannot."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+
+from tutti.torch import operators
+
+PROGRAM = """
+import torch
+import tutti.torch
+ones = torch.ones(3, device="cuda")
+print("sum", int((ones + ones).sum()))
+"""
+SLOWER = "slower way through Python"
+
+
+def started(folder, **environment):
+    """A process that adds two tensors, with an empty cache of its own."""
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=dict(os.environ, XDG_CACHE_HOME=folder, **environment))
+
+
+def said(process):
+    text, _ = process.communicate(timeout=400)
+    return text
+
+
+class InPython:
+    """Counts the calls that Python carries out."""
+
+    def __enter__(self):
+        self.count, self.known = 0, operators.HostOperator.__call__
+
+        def counted(operator, *args, **kwargs):
+            self.count += 1
+            return self.known(operator, *args, **kwargs)
+
+        operators.HostOperator.__call__ = counted
+        return self
+
+    def __exit__(self, *_):
+        operators.HostOperator.__call__ = self.known
+
+
+class Native(unittest.TestCase):
+    def setUp(self):
+        if os.environ.get("TUTTI_TORCH_NATIVE") == "0":
+            self.skipTest("switched off")
+
+    def test_plain_operators_do_not_enter_python(self):
+        one, other = torch.ones(4, 4, device="cuda"), torch.full((4, 4), 2.0, device="cuda")
+        with InPython() as python:
+            total = one + other
+            one.add_(other, alpha=2)
+            product = one @ other
+            torch.mul(one, other, out=total)
+            picked = total[torch.tensor([0, 2], device="cuda")]
+            joined = torch.cat([picked, picked])
+            torch._foreach_mul_([one, other], 3)
+        self.assertEqual(python.count, 0)
+        self.assertEqual(product.cpu()[0, 0].item(), 40)
+        self.assertEqual(joined.cpu().tolist(), [[10] * 4] * 4)
+        self.assertEqual((one.cpu()[0, 0].item(), other.cpu()[0, 0].item()), (15, 6))
+
+    def test_what_an_operator_returns_is_the_argument_that_it_wrote(self):
+        one = torch.ones(4, device="cuda")
+        out = torch.empty(4, device="cuda")
+        self.assertIs(torch.add(one, one, out=out), out)
+        self.assertEqual(one.add_(1).data_ptr(), one.data_ptr())
+
+    def test_operators_see_which_arguments_overlap(self):
+        values = torch.arange(6.0, device="cuda")
+        with self.assertRaisesRegex(RuntimeError, "overlap|unsupported operation"):
+            torch.add(values[1:], 1, out=values[:-1])
+
+    def test_an_output_without_elements_is_made_as_large_as_it_must_be(self):
+        out = torch.empty(0, device="cuda")
+        with InPython() as python:
+            torch.add(torch.ones(3, device="cuda"), 1, out=out)
+        self.assertEqual(python.count, 1)
+        self.assertEqual(out.cpu().tolist(), [2, 2, 2])
+
+    def test_lazy_conjugates_and_strides_are_kept(self):
+        values = torch.tensor([[1 + 2j, 3 - 1j], [0 + 1j, 2 + 0j]], device="cuda")
+        self.assertEqual((values.conj() @ values.t()).cpu().tolist(), (values.cpu().conj() @ values.cpu().t()).tolist())
+        turned = torch.randn(3, 5, device="cuda").t()
+        self.assertEqual((turned * 2).stride(), turned.stride())
+
+    def test_an_operator_waits_for_the_streams_earlier_work(self):
+        source = torch.arange(1 << 20, device="cuda", dtype=torch.float32)
+        for _ in range(20):
+            copy = torch.empty_like(source)
+            copy.copy_(source, non_blocking=True)
+            self.assertEqual((copy + 1)[-1].item(), 1 << 20)
+
+    def test_in_a_captured_graph_each_replay_repeats(self):
+        values = torch.ones(4, device="cuda")
+        total = torch.zeros(4, device="cuda")
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            total += values * 2
+        for _ in range(3):
+            graph.replay()
+        torch.cuda.synchronize()
+        self.assertEqual(total.cpu().tolist(), [6] * 4)
+
+    def test_an_error_of_the_operator_is_raised(self):
+        with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
+            torch.ones(2, 3, device="cuda") @ torch.ones(2, 3, device="cuda")
+
+
+class Compiling(unittest.TestCase):
+    def test_processes_that_begin_together_compile_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            texts = [said(one) for one in [started(folder) for _ in range(3)]]
+            self.assertEqual(len(list(pathlib.Path(folder, "tutti").glob("operators-*.so"))), 1)
+        for text in texts:
+            self.assertIn("sum 6\n", text)
+            self.assertNotIn(SLOWER, text)
+        self.assertEqual(sum(text.count("compiling the operators") for text in texts), 1, texts)
+
+    def test_without_a_compiler_operators_go_through_python_and_a_warning_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = said(started(folder, CXX="false"))
+        self.assertIn("sum 6\n", text)
+        self.assertEqual(text.count(SLOWER), 1, text)
+
+    def test_switched_off_nothing_is_compiled_or_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = said(started(folder, TUTTI_TORCH_NATIVE="0"))
+            self.assertFalse(pathlib.Path(folder, "tutti").exists())
+        self.assertIn("sum 6\n", text)
+        self.assertNotIn(SLOWER, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
