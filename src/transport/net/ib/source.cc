@@ -77,12 +77,15 @@ class IbNetSource final : public plugin::NetSource {
   /// Of this communicator: others may have others.
   Status settleTraffic(const IbDevices& devices, const plugin::NetOpening& opening) const {
     if (devices.count() == 0) return {};
-    const auto& ports = devices.ports();
-    const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const IbPort& one) { return !one.ethernet; });
-    const std::string doubt = trafficDoubt(settings_, opening.trafficClass, infiniband);
+    const std::string doubt = trafficDoubt(settings_, opening.trafficClass);
     // Another network may be taken then, slower than anybody expects: said at every level, as mistakes in calls are
     // not.
     if (!doubt.empty()) return fail(ncclSystemError, "NET/IB : {} does without this network: {}", opening.who, doubt);
+    const auto& ports = devices.ports();
+    const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const IbPort& one) { return !one.ethernet; });
+    // Such a port may be here, and not at the peers: no reason to do without the network.
+    const std::string level = infiniband ? serviceLevelDoubt(settings_, opening.trafficClass) : std::string();
+    if (!level.empty()) warn("NET/IB : {}: {}", opening.who, level);
     info(kInit | kNet, "NET/IB : {}: {}", opening.who, trafficText(settings_, opening.trafficClass));
     return {};
   }

@@ -84,20 +84,21 @@ IbOptions ibOptions(const Params& params, int trafficClass) {
   return options;
 }
 
-std::string trafficDoubt(const Params& params, int trafficClass, bool infiniband) {
-  const bool asClass = params.ib.trafficClass < 0;
-  const bool asLevel = infiniband && params.ib.serviceLevel < 0;
-  if (!isGiven(trafficClass) || (!asClass && !asLevel)) return {};
-  if (trafficClass < 0 || (asClass && trafficClass > kMostTrafficClass)) {
-    return fmt::format(
-        "trafficClass {} of the configuration is no traffic class, which is one of 0 to {}. Give another, or set "
-        "NCCL_IB_TC{} before it",
-        trafficClass, kMostTrafficClass, asLevel ? " and NCCL_IB_SL, which go" : ", which goes");
-  }
-  if (!asLevel || trafficClass <= kMostServiceLevel) return {};
+std::string trafficDoubt(const Params& params, int trafficClass) {
+  const bool counts = isGiven(trafficClass) && params.ib.trafficClass < 0;
+  if (!counts || (trafficClass >= 0 && trafficClass <= kMostTrafficClass)) return {};
   return fmt::format(
-      "trafficClass {} of the configuration is no service level of InfiniBand, which is one of 0 to {}. Give another, "
-      "or set NCCL_IB_SL, which goes before it",
+      "trafficClass {} of the configuration is no traffic class, which is one of 0 to {}. Give another, or set "
+      "NCCL_IB_TC, which goes before it",
+      trafficClass, kMostTrafficClass);
+}
+
+std::string serviceLevelDoubt(const Params& params, int trafficClass) {
+  const bool counts = isGiven(trafficClass) && params.ib.serviceLevel < 0;
+  if (!counts || (trafficClass >= 0 && trafficClass <= kMostServiceLevel)) return {};
+  return fmt::format(
+      "trafficClass {} of the configuration is no service level of InfiniBand, which is one of 0 to {}: its packets go "
+      "with service level 0. NCCL_IB_SL gives another",
       trafficClass, kMostServiceLevel);
 }
 

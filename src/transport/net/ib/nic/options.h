@@ -67,9 +67,10 @@ struct IbOptions {
 /// be one; -1, or what a configuration has that names none: none.
 IbOptions ibOptions(const Params& params, int trafficClass);
 
-/// What is wrong with a communicator's traffic class, where it would count; "": nothing. `infiniband`: on ports that go
-/// by service levels, which those of Ethernet need not.
-std::string trafficDoubt(const Params& params, int trafficClass, bool infiniband);
+/// What is wrong with a communicator's traffic class, where it would count; "": nothing.
+std::string trafficDoubt(const Params& params, int trafficClass);
+/// The same for its use as a service level, by which ports of InfiniBand go, and those of Ethernet need not.
+std::string serviceLevelDoubt(const Params& params, int trafficClass);
 /// "traffic class 106 (NCCL_IB_TC), service level 3 (trafficClass of the configuration), grants with traffic class 106"
 std::string trafficText(const Params& params, int trafficClass);
 
