@@ -89,8 +89,11 @@ Status IbReceiver::awaitRoom() {
   const std::size_t pair = pairOf(row_, 0);
   if ((*link_->pairs)[pair].hasRoomToSend(1)) return {};
   const auto now = SteadyClock::now();
-  if (!fullSince_) fullSince_ = now;
-  if (now - *fullSince_ < link_->options.lossBound()) return {};
+  const auto bound = link_->options.lossBound();
+  // What nobody looked at for long (this process was stopped) may have a completion behind those just taken.
+  if (!fullSince_ || now - lookedAt_ > bound / 2) fullSince_ = now;
+  lookedAt_ = now;
+  if (now - *fullSince_ < bound) return {};
   const std::string why = fmt::format(
       "No grant has come to its end for {:.1f} s while {}, from {}: its NIC has acknowledged none of {} and "
       "failed none; {}. It has lost completions, or is stuck: look at dmesg, and update its firmware and driver",

@@ -50,8 +50,9 @@ class IbReceiver final : public IbEnd {
   std::uint32_t receiving_ = 0;             ///< receives posted whose end is not known
   /// Since when a receive has found no room for its grants; nothing: it has some.
   std::optional<SteadyClock::time_point> fullSince_;
-  std::unique_ptr<FlushPairs> flush_;  ///< null: nothing needs it
-  std::deque<IbRequest*> flushing_;    ///< in order; `row` is the flush's number
+  SteadyClock::time_point lookedAt_{};  ///< for room, while fullSince_ is set
+  std::unique_ptr<FlushPairs> flush_;   ///< null: nothing needs it
+  std::deque<IbRequest*> flushing_;     ///< in order; `row` is the flush's number
 };
 
 }  // namespace tutti::net::ib
