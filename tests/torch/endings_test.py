@@ -43,6 +43,17 @@ class Endings(unittest.TestCase):
     def test_with_replays_that_were_waited_for_are_in_peace(self):
         self.in_peace(REPLAYS + "torch.cuda.synchronize()\n")
 
+    def test_of_children_made_by_fork_are_in_peace(self):
+        code, said = end("""
+import os, sys, torch
+print(torch.ones(3, device="cuda").sum().item())
+child = os.fork()
+if child != 0:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""")
+        self.assertEqual(code, 0, said)
+        self.assertNotRegex(said, "softgpuWithdraw|tutti.torch: ")  # PyTorch's own calls fail there by name
+
     def test_wait_for_replays_under_way_so_that_what_follows_finds_their_results(self):
         """What runs at the end runs after tutti's, where it was registered before."""
         before = "import atexit\natexit.register(lambda: print(state[0].item()))\n"

@@ -120,6 +120,7 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
 }
 
 __attribute__((visibility("default"))) int softgpuWithdrawHostFunction(CUhostFn function, unsigned milliseconds) {
+  if (!machineExists()) return CUDA_SUCCESS;  // nothing has it, as in children made by fork()
   return call("softgpuWithdrawHostFunction", [&]() -> CUresult {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     switch (machine().hostCalls.withdraw(function, std::chrono::milliseconds(milliseconds))) {
