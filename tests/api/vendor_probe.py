@@ -3,7 +3,7 @@
 
 usage: vendor_probe.py OUR_INCLUDE_DIR CUDA_INCLUDE_DIR
 """
-import os, re, subprocess, sys, tempfile
+import os, re, shlex, subprocess, sys, tempfile
 
 ours, cuda = sys.argv[1:3]
 vendor = next((d for d in (cuda, "/usr/include", "/usr/local/cuda/include") if os.path.exists(d + "/nccl.h")), None)
@@ -43,7 +43,7 @@ def probe(include):
         with open(d + "/probe.cc", "w") as f:
             f.write("\n".join(lines))
         # Types only: nothing is linked, no function is called.
-        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-w", "-I" + include, "-I" + cuda, d + "/probe.cc",
+        subprocess.run([*shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-w", "-I" + include, "-I" + cuda, d + "/probe.cc",
                         "-o", d + "/probe"], check=True)
         out = subprocess.run([d + "/probe"], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
