@@ -20,7 +20,8 @@ def conform_in_network(lab, hosts, per_host, heads, algorithm, types):
     only = "all_reduce,all_gather,reduce_scatter" if algorithm == "CollNetDirect" and heads == per_host else "all_reduce"
     before = [host.bytes_sent() for host in lab.hosts[:hosts]]
     conform(lab, per_host=per_host, hosts=hosts, only=only, types=",".join(types), NCCL_NET_PLUGIN=PLUGIN,
-            NCCL_COLLNET_ENABLE=1, NCCL_ALGO=algorithm, SWITCH_COLLNET_DEVICES=heads, SWITCH_COLLNET_HOST="eth0")
+            NCCL_COLLNET_ENABLE=1, NCCL_ALGO=algorithm, SWITCH_COLLNET_DEVICES=heads, SWITCH_COLLNET_HOST="eth0",
+            SWITCH_COLLNET_CONNECT_MS=60000)
     sent = [host.bytes_sent() - earlier for host, earlier in zip(lab.hosts, before)]
     check(min(sent) > 20_000, f"too little for having gone over the network: {sent} bytes")
 
@@ -80,7 +81,8 @@ def four_hosts_send_at_most_seven_tenths_of_what_a_ring_sends():
         check(min(ring) > 1.45, f"a ring of four sends one and a half vectors, not {ring}")
         for algorithm in ("CollNetDirect", "CollNetChain"):
             sent = vectors_sent(hosts, NCCL_NET_PLUGIN=PLUGIN, NCCL_COLLNET_ENABLE=1, NCCL_ALGO=algorithm,
-                                SWITCH_COLLNET_HOST="eth0", SWITCH_COLLNET_ADDRESS=address)
+                                SWITCH_COLLNET_HOST="eth0", SWITCH_COLLNET_ADDRESS=address,
+                                SWITCH_COLLNET_CONNECT_MS=60000)
             ratios = [ours / rings for ours, rings in zip(sent, ring)]
             print(f"{algorithm}: {sum(sent) / 4:.3f} vectors, {sum(ring) / 4:.3f} of a ring, ratio {max(ratios):.3f}")
             check(max(ratios) <= 0.70 and min(sent) >= 1, f"{algorithm}: {sent} vectors, a ring {ring}")
