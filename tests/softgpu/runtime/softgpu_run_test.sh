@@ -58,7 +58,7 @@ for option in --torch --; do
     echo "has $(ls "${PYTHONPATH%:own}" | grep -v __pycache__), then ${PYTHONPATH##*:}"'
 done
 if [ -e "$folder/../libnccl.so.2" ]; then
-  expect 0 "libnccl.so.2" "$run" --nccl --no-preload sh -c 'ls "${LD_LIBRARY_PATH#*:}/libnccl.so.2"'
+  expect 0 "libnccl.so.2" "$run" --nccl --no-preload sh -c 'rest=${LD_LIBRARY_PATH#*:}; ls "${rest%%:*}/libnccl.so.2"'
 fi
 expect 0 "3 devices, 0 failures" "$run" -n 3 "$program"
 expect 0 "CUDA 12, without a version 12: 1 devices, whole copies, no failures" "$run" -n 1 --no-preload "$program_of_12"
