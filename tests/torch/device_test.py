@@ -7,8 +7,9 @@ import unittest
 import warnings
 
 import torch
-from tutti.torch import capture
-from tutti.torch.cudart import library as cudart
+from tutti.torch import capture, runtime
+
+cudart = runtime.library()
 
 
 class Randomness(unittest.TestCase):

@@ -70,6 +70,9 @@ at::Tensor onDevice(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined() || !tensor.device().is_cpu()) return tensor;
   at::Tensor made = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device));
   if (tensor.numel() == 0) return made;
+  // The memory may be what another thread has just given back, with work on it that the stream has still to do.
+  TORCH_CHECK(synchronizeStream(c10::cuda::getCurrentCUDAStream(device.index()).stream()) == 0,
+              "tutti.torch: the stream's earlier work failed");
   if (tensor.is_non_overlapping_and_dense() && !tensor.is_conj() && !tensor.is_neg()) {
     std::memcpy(made.mutable_data_ptr(), tensor.const_data_ptr(),
                 static_cast<std::size_t>(tensor.numel()) * tensor.element_size());

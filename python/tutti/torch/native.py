@@ -20,7 +20,7 @@ from tutti.torch import runtime
 
 _SOURCE = pathlib.Path(__file__).resolve().with_name("native.cc")
 _MODULE = "tutti_operators"
-_LIMIT = 300  # seconds that a compiler has, or another process that compiles the same
+_LIMIT = 300  # seconds that a compiler has
 
 
 def load():
@@ -53,7 +53,8 @@ def _command():
         raise RuntimeError("there is no C++ compiler (c++, g++ or clang++)")
     installed = pathlib.Path(torch.__file__).resolve().parent
     headers = [installed / "include", installed / "include/torch/csrc/api/include", sysconfig.get_paths()["include"],
-               *sorted(installed.parent.glob("nvidia/cu*/include")), *sorted(installed.parent.glob("nvidia/*/include"))]
+               *sorted(installed.parent.glob("nvidia/cu*/include")), *sorted(installed.parent.glob("nvidia/*/include")),
+               installed.parent / "triton/backends/nvidia/include"]  # has the folder crt, which CUDA 13's wheel lacks
     return [compiler, "-shared", "-fPIC", "-std=c++20", "-O1", "-w", f"-DTUTTI_MODULE={_MODULE}",
             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}", *(f"-I{one}" for one in headers),
             str(_SOURCE), f"-L{installed / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10", "-lc10_cuda"]
@@ -70,13 +71,13 @@ def _library():
         return library
     with _locked(library.with_suffix(".lock")):
         if not library.exists():
-            _compile(command, library)
+            _compile(command, library, library.with_suffix(".failed"))
     return library
 
 
 @contextlib.contextmanager
 def _locked(path):
-    end = time.monotonic() + _LIMIT
+    end = time.monotonic() + 2 * _LIMIT  # longer than a compiler that another process has started
     with open(path, "w") as file:
         while True:
             try:
@@ -84,17 +85,21 @@ def _locked(path):
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise RuntimeError(f"another process has compiled it for {_LIMIT} s, and holds {path}") from None
+                    raise RuntimeError(f"another process has compiled it for {2 * _LIMIT} s, and holds {path}") from None
                 time.sleep(0.1)
         yield
 
 
-def _compile(command, library):
+def _compile(command, library, failed):
+    """A source that the compiler does not take is not given to it by every process again: `failed` keeps what it said."""
+    if failed.exists():
+        raise RuntimeError(f"{failed.read_text()} (to try again, remove {failed})")
     print(f"tutti.torch: compiling the operators' way to the processor for PyTorch {torch.__version__}, once, which takes "
           "about half a minute.", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = pathlib.Path(folder, library.name)
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, timeout=_LIMIT, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()[-1500:]}")
+            failed.write_text(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()[-1500:]}")
+            raise RuntimeError(failed.read_text())
         made.rename(library)
