@@ -18,3 +18,11 @@ KNOWN = {
     },
     "nccl-legacy": {},
 }
+
+# Pass or fail with the load of the machine.
+_ABORTED_BEFORE = ("the first rank whose time is up aborts its communicator; a rank that hears of that before its own time "
+                   "is up says so, where the test wants the watchdog's words")
+MAY_FAIL = {
+    "test_monitored_barrier_allreduce_hang": _ABORTED_BEFORE,
+    "test_monitored_barrier_allreduce_hang_wait_all_ranks": _ABORTED_BEFORE,
+}
