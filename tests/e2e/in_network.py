@@ -44,7 +44,7 @@ def job(cases, **env):
     code, said = run_for_code(PER_HOST, BUILD / "tests/e2e/in_network", HOSTS, PER_HOST, *cases, seconds=300,
                               **{"NCCL_NET_PLUGIN": PLUGIN, "NCCL_COLLNET_ENABLE": 1, "SWITCH_COLLNET_DEVICES": PER_HOST,
                                  "SWITCH_COLLNET_CONNECT_MS": 60000,
-                                 "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT", **env})
+                                 "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", **env})
     check(code == 0, f"{cases} ended with {code}:\n{said[-6000:]}")
     parts = re.findall(r"^case (\d+) begins: [^\n]*\n(.*?)^case \1 ends$", said, re.M | re.S)
     check(len(parts) == len(cases), f"{len(parts)} of {len(cases)} cases:\n{said[-6000:]}")

@@ -281,8 +281,7 @@ ROOMS = {
         "for": "a head's connection to a network that reduces: lanes, steps as the network's calls",
         "may": {
             "base/.": {}, "base/ranks": {}, "base/threads": {}, "device/.": {}, "gpu": {}, "topo/machine": {},
-            "plugin/.": {"only": r"plugin_log\.h", "from": r"join\.cc"}, "plugin/network": {}, "proxy": {},
-            "transport/common": {}, "transport/net/lane": {},
+            "plugin/network": {}, "proxy": {}, "transport/common": {}, "transport/net/lane": {},
         },
     },
     "comm/tuning": {
@@ -330,7 +329,6 @@ ROOMS = {
         "for": "collectives in the network: heads and rails, what the ranks agree on, setting it up",
         "may": {
             "base": {}, "device/.": {}, "gpu": {}, "topo": {}, "plugin/network": {}, "proxy": {}, "transport": {},
-            "plugin/.": {"only": r"plugin_log\.h", "from": r"comm_collnet\.cc"},
             "comm/tuning": {}, "comm/settings": {}, "comm/connect": {}, "comm/network": {},
         },
     },

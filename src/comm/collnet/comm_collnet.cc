@@ -18,7 +18,6 @@
 #include "device/collnet_cut.h"
 #include "gpu/memory_ledger.h"
 #include "plugin/network/collnet.h"
-#include "plugin/plugin_log.h"
 #include "proxy/group.h"
 #include "topo/machine/rank_layout.h"
 #include "transport/collnet/link.h"
@@ -195,7 +194,7 @@ namespace {
 
 /// What has been made by then goes; that this may fail as well is no news.
 CollNetOutcome turnedOff(std::unique_ptr<CommCollNet> made, std::string why) {
-  const plugin::PluginIsOptional quiet;
+  const ErrorsAsInfo quiet;
   made.reset();
   return {nullptr, std::move(why)};
 }
@@ -208,7 +207,7 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
   word.head = made->link_ != nullptr ? 1 : 0;
   std::string own;
   if (made->link_) {
-    const plugin::PluginIsOptional quiet;  // it turns CollNet off, and is no error of the communicator; likewise below
+    const ErrorsAsInfo quiet;  // it turns CollNet off, and is no error of the communicator; likewise below
     const auto address = made->link_->listen();
     if (address.ok()) word.address = address.value();
     if (!address.ok()) own = noteFailure(word, SteadyClock::now());
@@ -230,7 +229,7 @@ Result<CollNetOutcome> CommCollNet::join(const CollNetMember& member) {
     return made->writeTable(member);
   };
   {
-    const plugin::PluginIsOptional quiet;
+    const ErrorsAsInfo quiet;
     if (!complete().ok()) own = noteFailure(word, begin);
   }
   ASSIGN(const std::vector<JoinWord> joined, exchange(member, word));

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/threads/shortage.h"
 #include "base/threads/thread.h"
-#include "plugin/plugin_log.h"
 
 namespace tutti::collnet {
 namespace {
@@ -24,7 +23,7 @@ class Attempt {
   /// On the thread of its own.
   void run() {
     JoinOutcome made{.end = JoinOutcome::End::Returned, .status = Status(ncclSystemError)};
-    const plugin::PluginIsOptional quiet;  // who waits reports it; nobody does once it is abandoned
+    const ErrorsAsInfo quiet;  // who waits reports it; nobody does once it is abandoned
     ignoringShortage([&] {
       auto connection = request_.network->connect(request_.handles, request_.node, request_.listener);
       made.status = connection.status();
