@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 
 import torch
 
@@ -94,6 +95,18 @@ class Native(unittest.TestCase):
             torch.add(torch.ones(3, device="cuda"), 1, out=out)
         self.assertEqual(python.count, 1)
         self.assertEqual(out.cpu().tolist(), [2, 2, 2])
+
+    def test_an_output_of_another_size_that_fits_becomes_as_large_as_it_must_be(self):
+        for in_python in (False, True):  # where another output is empty
+            out = torch.full((6,), 9.0, device="cuda")
+            empty = torch.empty(0, dtype=torch.int64, device="cuda")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch says that it resizes
+                if in_python:
+                    torch.max(torch.tensor([[1.0, 5.0], [7.0, 2.0]], device="cuda"), 1, out=(out, empty))
+                else:
+                    torch.add(torch.tensor([4.0, 6.0], device="cuda"), 1, out=out)
+            self.assertEqual(out.cpu().tolist(), [5, 7])
 
     def test_lazy_conjugates_and_strides_are_kept(self):
         values = torch.tensor([[1 + 2j, 3 - 1j], [0 + 1j, 2 + 0j]], device="cuda")

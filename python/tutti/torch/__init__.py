@@ -17,14 +17,14 @@ import warnings
 
 import torch
 
-_library = None
+_installed = False
 
 
 def install():
     """Puts the operators in place, once a process. Where PyTorch or the device is not what they are for it warns and does
     nothing. Call it before threads use CUDA tensors."""
-    global _library  # what is registered goes with it
-    if _library is not None or os.environ.get("TUTTI_TORCH", "1") == "0":
+    global _installed
+    if _installed or os.environ.get("TUTTI_TORCH", "1") == "0":
         return
     from tutti.torch import runtime
 
@@ -34,7 +34,8 @@ def install():
         return
     from tutti.torch import operators  # whose import asks for what only a fit PyTorch has
 
-    _library = operators.register()
+    operators.register()
+    _installed = True
     # cuDNN is a library of kernels; attention has a form of plain operators.
     torch.backends.cudnn.enabled = False
     for kind in ("flash", "mem_efficient", "cudnn"):

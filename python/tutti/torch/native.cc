@@ -23,8 +23,8 @@ namespace {
 using c10::IValue;
 using torch::jit::Stack;
 
-/// Where the kernels in Python are: a key that no tensor has.
-const c10::DispatchKeySet kInPython(c10::DispatchKey::PrivateUse1);
+/// Where the kernels in Python are (operators.py): a key that no tensor has.
+const c10::DispatchKeySet kInPython(c10::DispatchKey::PrivateUse3);
 
 // Of the runtime that the process has loaded; native.py finds them, before the first operator.
 int (*synchronizeStream)(void*) = nullptr;
@@ -97,6 +97,7 @@ class HostKernel final : public c10::OperatorKernel {
     for (const c10::Argument& one : schema.arguments()) {
       const auto* alias = one.alias_info();
       outputs_.push_back(one.kwarg_only() && alias != nullptr && alias->isWrite());
+      hasOutputs_ = hasOutputs_ || outputs_.back();
     }
     for (const c10::Argument& one : schema.returns()) returned_.push_back(argumentOf(schema, one));
   }
@@ -109,7 +110,9 @@ class HostKernel final : public c10::OperatorKernel {
     const std::optional<c10::Device> device = toHost(*stack, views, host);
     if (!device.has_value() || !reached(*device)) return op.redispatchBoxed(kInPython, stack);
     const std::vector<IValue> given = torch::jit::pop(*stack, outputs_.size());
+    const std::vector<IValue> outputs = outputsOf(host);
     op.callBoxed(&host);
+    resize(given, outputs);
     for (std::size_t i = 0; i < returned_.size(); ++i)
       stack->push_back(returned_[i] >= 0 ? given[static_cast<std::size_t>(returned_[i])]
                                          : allOnDevice(host[i], *device));
@@ -125,6 +128,26 @@ class HostKernel final : public c10::OperatorKernel {
       if (other != nullptr && other->isWrite() && other->beforeSets() == alias->beforeSets()) return static_cast<int>(i);
     }
     return -1;
+  }
+
+  /// The views that are to be written, by argument; others are None.
+  std::vector<IValue> outputsOf(const Stack& host) const {
+    if (!hasOutputs_) return {};
+    std::vector<IValue> views(outputs_.size());
+    for (std::size_t i = 0; i < views.size(); ++i)
+      if (outputs_[i] && host[i].isTensor()) views[i] = host[i];
+    return views;
+  }
+
+  /// An output of another size than its tensor has been given the right one, on the tensor's memory.
+  static void resize(const std::vector<IValue>& given, const std::vector<IValue>& outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].isTensor() || !outputs[i].toTensor().defined()) continue;
+      const at::Tensor& view = outputs[i].toTensor();
+      const at::Tensor& tensor = given[i].toTensor();
+      if (view.sizes() != tensor.sizes())
+        tensor.unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes(), view.strides(), view.storage_offset());
+    }
   }
 
   /// The arguments as the processor is to see them. Returns the device of the CUDA tensors among them; nothing where
@@ -182,6 +205,7 @@ class HostKernel final : public c10::OperatorKernel {
   }
 
   std::vector<bool> outputs_;  ///< of the arguments, which are to be written
+  bool hasOutputs_ = false;    ///< any
   std::vector<int> returned_;
 };
 

@@ -17,6 +17,7 @@ _AS_THEY_ARE = {
 }
 # PyTorch has no CUDA kernel under these names: it chooses one inside, from libraries of kernels.
 _CHOSEN_INSIDE = ("aten::convolution", "aten::convolution_backward", "aten::copy_")
+_libraries = []  # what is registered goes with it
 
 
 def _wrapped(number, others):
@@ -33,9 +34,9 @@ def _category(dtype):
 
 
 def register():
-    """Puts a kernel for CUDA tensors in place of PyTorch's for every operator of whom that can be said. What it returns
-    must be kept."""
+    """Puts a kernel for CUDA tensors in place of PyTorch's for every operator of whom that can be said."""
     library = torch.library.Library("aten", "IMPL")
+    _libraries.append(library)  # what has been put in place stays, whatever happens to the rest
     compiled = native.load()
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     runs_on = torch._C._dispatch_has_computed_kernel_for_dispatch_key
@@ -57,10 +58,9 @@ def register():
             # Some versions of PyTorch tell of the first kernel that takes another one's place, as all of these do.
             warnings.filterwarnings("ignore", "(?s).*Overriding a previously registered kernel")
             # native.cc looks for those in Python under a key that no tensor has.
-            library.impl(short, kernel, "PrivateUse1" if native_too else "CUDA", allow_override=True)
+            library.impl(short, kernel, "PrivateUse3" if native_too else "CUDA", allow_override=True)
         if native_too:
             compiled.implement(op._schema.name.removeprefix("aten::"), op._schema.overload_name)
-    return library
 
 
 def _overload(name):
@@ -120,6 +120,8 @@ class HostOperator:
         result = self._run(host)
         for tensor, values in call.unsized:
             replace(tensor, values)
+        for name in self.outputs & given.keys():
+            call.resized(given[name])
         return self._answer(result, given, device)
 
     def _run(self, host):
@@ -182,6 +184,12 @@ class _Call:
             self.device = self.device or torch.device("cuda", index)
             return HOST
         return value
+
+    def resized(self, tensor):
+        """An output of another size than its tensor has been given the right one, on the tensor's memory."""
+        view = self._views.get(id(tensor))
+        if view is not None and view.size() != tensor.size():
+            tensor.resize_(view.size())
 
     def _view(self, tensor, is_output):
         """The same for the same tensor: operators look whether arguments are one."""
