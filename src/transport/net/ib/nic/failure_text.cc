@@ -46,8 +46,7 @@ constexpr StatusText kStatuses[] = {
     {IBV_WC_REM_OP_ERR, "IBV_WC_REM_OP_ERR", kPeerRefuses},
     {IBV_WC_RETRY_EXC_ERR, "IBV_WC_RETRY_EXC_ERR",
      " The peer's NIC acknowledged nothing within all retries: its process or host is gone, its port or a link is "
-     "down, "
-     "the two ports cannot reach each other (wrong GID, VLAN or rail), or a switch drops the packets. Try "
+     "down, the two ports cannot reach each other (wrong GID, VLAN or rail), or a switch drops the packets. Try "
      "ibv_rc_pingpong between the two; for a slow fabric raise NCCL_IB_TIMEOUT"},
     {IBV_WC_RNR_RETRY_EXC_ERR, "IBV_WC_RNR_RETRY_EXC_ERR",
      " The peer had posted no receive: a fault of this library. Report this line"},
@@ -55,8 +54,7 @@ constexpr StatusText kStatuses[] = {
     {IBV_WC_REM_INV_RD_REQ_ERR, "IBV_WC_REM_INV_RD_REQ_ERR", kStrange},
     {IBV_WC_REM_ABORT_ERR, "IBV_WC_REM_ABORT_ERR",
      " The peer's side has given the operation up: its NIC was reset, or its process is ending. Look at its log, and "
-     "at "
-     "dmesg on its host"},
+     "at dmesg on its host"},
     {IBV_WC_INV_EECN_ERR, "IBV_WC_INV_EECN_ERR", kStrange},
     {IBV_WC_INV_EEC_STATE_ERR, "IBV_WC_INV_EEC_STATE_ERR", kStrange},
     {IBV_WC_FATAL_ERR, "IBV_WC_FATAL_ERR", " The NIC has failed: look at dmesg"},
