@@ -121,6 +121,8 @@ def ranks_that_do_not_match_turn_it_off_for_all():
         is_off(one, words, asked)
     # The same devices under other names: a network of its own, with all that belongs to it.
     said[-1].all_are("right")
+    said[-1].check(not said[-1].warnings() and "[send] via COLLNET/switch/0" in said[-1].text and
+                   "CollNet is not used" not in said[-1].text and "other0" in said[-1].text, "CollNet is off")
     allowed = job(["right all 1:SWITCH_COLLNET_COLL_DEVICES=1", "right all 3:SWITCH_COLLNET_COLL_DEVICES=0"],
                   NCCL_IGNORE_COLLNET_MISMATCH=1)
     allowed[0].all_are("right")
