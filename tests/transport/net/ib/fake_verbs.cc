@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -59,7 +60,7 @@ ibv_mr* addRegion(ibv_pd* pd, std::unique_ptr<Region> region, std::uintptr_t fir
   region->mr.context = pd->context;
   region->mr.pd = pd;
   region->mr.addr = reinterpret_cast<void*>(first);
-  region->mr.length = bytes;
+  region->mr.length = bytes - std::min(bytes, nic.is.registersLess);
   region->mr.lkey = nic.nextKey++;
   region->mr.rkey = region->mr.lkey | kRemoteKeyBit;
   region->first = first;

@@ -38,7 +38,8 @@ struct FakeNic {
   bool gidTables = false;  ///< the kernel gives tables of GIDs as a whole
   /// Work requests that its queue pairs really have room for, whatever they said; 0: as many as were asked for.
   std::uint32_t sendRoom = 0, receiveRoom = 0;
-  std::uint32_t ece = 0;  ///< bits that it has of the enhanced connection establishment; 0: it has none
+  std::size_t registersLess = 0;  ///< bytes by which regions end before what was asked for
+  std::uint32_t ece = 0;          ///< bits that it has of the enhanced connection establishment; 0: it has none
 };
 
 /// What there is at the moment: all zero once everything was given back.

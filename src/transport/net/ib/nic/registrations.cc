@@ -93,6 +93,15 @@ Status Registrations::refused(const Key& key, const MemoryRange& range, int erro
               errnoText(error), key.bytes, key.first, memlockRemedy(error, key.bytes, bytes_));
 }
 
+Status Registrations::tooShort(const Key& key, ibv_mr* region) const {
+  const std::size_t covered = region->length;
+  verbs_.dereg_mr(region);
+  return fail(ncclSystemError,
+              "NET/IB : {} has registered {} of the {} bytes at {:#x}: its driver does not keep to what libibverbs "
+              "promises. Update the driver, or leave the NIC out (NCCL_IB_HCA=^{})",
+              name_, covered, key.bytes, key.first, name_);
+}
+
 Result<ibv_mr*> Registrations::acquire(const MemoryRange& range) {
   ASSIGN(const Key key, keyOf(range));
   const std::lock_guard lock(mutex_);
@@ -107,6 +116,7 @@ Result<ibv_mr*> Registrations::acquire(const MemoryRange& range) {
   }
   ibv_mr* const region = registerNow(key, range);
   if (region == nullptr) return refused(key, range, errno);
+  if (region->length < key.bytes) return tooShort(key, region);
   entries_[key] = {.region = region, .users = 1};
   keys_[region] = key;
   bytes_ += key.bytes;

@@ -62,6 +62,8 @@ class Registrations {
   static Result<Key> keyOf(const MemoryRange& range);
   ibv_mr* registerNow(const Key& key, const MemoryRange& range);
   Status refused(const Key& key, const MemoryRange& range, int error) const;
+  /// Of a region that does not cover the range: it is given up.
+  Status tooShort(const Key& key, ibv_mr* region) const;
 
   const Verbs& verbs_;
   ibv_pd* domain_;

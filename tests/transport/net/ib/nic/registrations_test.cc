@@ -167,6 +167,21 @@ TEST_F(RegistrationsTest, SaysWhichCallADmaBufFailedIn) {
   EXPECT_EQ(own().acquire({.address = memory, .bytes = 8192, .fd = file.get()}).status().code(), ncclSystemError);
 }
 
+TEST_F(RegistrationsTest, RefuseARegionThatIsShorterThanWhatWasAskedFor) {
+  ports.clear();
+  auto all = fourNics();
+  all[0].registersLess = 1;
+  plug(all);
+  std::string why;
+  auto found = searchIbPorts(*openVerbs(tuttiFakeVerbs()->file(), &why), {}, sysfs->folder());
+  ports = std::move(found).value().ports;
+  expectLog("a0 has registered 8191 of the 8192 bytes at");
+  EXPECT_EQ(own().acquire({.address = memory, .bytes = 8192}).status().code(), ncclSystemError);
+  EXPECT_TRUE(logged("NCCL_IB_HCA=^a0"));
+  EXPECT_EQ(own().count(), 0u);
+  EXPECT_EQ(tuttiFakeVerbs()->counts().regions, 0);
+}
+
 TEST_F(RegistrationsTest, LeaveNothingOfMemoryThatTheSecondPortRefuses) {
   expectLog("Call to ibv_reg_mr on a1 failed");
   const IbPort* const both[] = {&ports[0], &ports[1]};
