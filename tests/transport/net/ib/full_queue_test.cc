@@ -58,6 +58,22 @@ class IbFullQueue : public IbPairTest {
     }));
     return status;
   }
+  /// What is said of the fifth of five receives, of which the NIC has room for four, by the call that fails then.
+  std::vector<std::string> fifthOfFourReceives(const std::string& call, std::uint32_t sends, std::uint32_t receives) {
+    allowLog("Call to " + call + " failed");
+    plugShort("b0", sends, receives);
+    connect();
+    IbBuffer& to = incoming(8);
+    for (int i = 0; i < 4; ++i) EXPECT_NE(pair->recv(to.place(8)), nullptr);
+    const plugin::NetBuffer place = to.place(8);
+    IbLines lines;
+    EXPECT_EQ(b->net->irecv(pair->receiver, {&place, 1}).status().code(), ncclSystemError);
+    return lines.take();
+  }
+  static std::vector<std::string> whatIsSaidOfFiveReceives(const std::string& call) {
+    return {"ERROR NET/IB : Call to " + call + " failed with error Cannot allocate memory (12) while " + kReceives +
+            pairNumber(17) + ", " + kToA0 + pairNumber(17) + "; open: 5 receives with room for 40 bytes." + kFull};
+  }
 };
 
 /// All that was granted has come, so no request is open whose test would take the completions.
@@ -170,33 +186,11 @@ TEST_F(IbFullQueue, NamesASendQueueThatIsFullWithinARow) {
 }
 
 TEST_F(IbFullQueue, NamesAReceiveQueueThatIsShorterThanItsNicSaid) {
-  allowLog("Call to ibv_post_recv failed");
-  plugShort("b0", 0, 4);
-  connect();
-  IbBuffer& to = incoming(8);
-  for (int i = 0; i < 4; ++i) ASSERT_NE(pair->recv(to.place(8)), nullptr);
-  const plugin::NetBuffer place = to.place(8);
-  IbLines lines;
-  EXPECT_EQ(b->net->irecv(pair->receiver, {&place, 1}).status().code(), ncclSystemError);
-  const std::vector<std::string> one{
-      "ERROR NET/IB : Call to ibv_post_recv failed with error Cannot allocate memory (12) while " + kReceives +
-      pairNumber(17) + ", " + kToA0 + pairNumber(17) + "; open: 5 receives with room for 40 bytes." + kFull};
-  EXPECT_EQ(lines.take(), one);
+  EXPECT_EQ(fifthOfFourReceives("ibv_post_recv", 0, 4), whatIsSaidOfFiveReceives("ibv_post_recv"));
 }
 
 TEST_F(IbFullQueue, NamesAQueueOfGrantsThatIsShorterThanItsNicSaid) {
-  allowLog("Call to ibv_post_send failed");
-  plugShort("b0", 4, 0);
-  connect();
-  IbBuffer& to = incoming(8);
-  for (int i = 0; i < 4; ++i) ASSERT_NE(pair->recv(to.place(8)), nullptr);
-  const plugin::NetBuffer place = to.place(8);
-  IbLines lines;
-  EXPECT_EQ(b->net->irecv(pair->receiver, {&place, 1}).status().code(), ncclSystemError);
-  const std::vector<std::string> one{
-      "ERROR NET/IB : Call to ibv_post_send failed with error Cannot allocate memory (12) while " + kReceives +
-      pairNumber(17) + ", " + kToA0 + pairNumber(17) + "; open: 5 receives with room for 40 bytes." + kFull};
-  EXPECT_EQ(lines.take(), one);
+  EXPECT_EQ(fifthOfFourReceives("ibv_post_send", 4, 0), whatIsSaidOfFiveReceives("ibv_post_send"));
 }
 
 struct Refusal {
