@@ -158,7 +158,9 @@ plugin::NetProperties IbDevices::properties(int device, bool peerMemory) const {
   said.guid = first.guid;
   said.ptrSupport = static_cast<int>(plugin::PtrKind::Host);
   if (peerMemory) said.ptrSupport |= static_cast<int>(plugin::PtrKind::Cuda);
-  if (first.nic->dmaBufs().taken) said.ptrSupport |= static_cast<int>(plugin::PtrKind::DmaBuf);
+  // Memory is registered with each of them.
+  const bool dmaBufs = std::all_of(ports.begin(), ports.end(), [](const IbPort* p) { return p->nic->dmaBufs().taken; });
+  if (dmaBufs) said.ptrSupport |= static_cast<int>(plugin::PtrKind::DmaBuf);
   said.regIsGlobal = true;
   said.speedMbps = 0;
   for (const IbPort* port : ports) said.speedMbps += port->speedMbps;

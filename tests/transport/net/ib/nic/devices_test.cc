@@ -267,6 +267,19 @@ TEST_F(IbSearchTest, FusesPortsIntoOneDevice) {
   EXPECT_EQ(devices.properties(devices.fuse(std::vector<int>{0, 2}).device, false).railId, -1);
 }
 
+TEST_F(IbSearchTest, TakesDmaBufsWithAFusedDeviceWhereAllItsNicsDo) {
+  auto nics = fourNics();
+  for (const std::size_t taking : {0, 1, 3}) nics[taking].dmaBufs = true;
+  plug(nics);
+  IbDevices devices(search("a0,a1,b").ports);
+  const auto takes = [&](int one, int other) {
+    const int fused = devices.fuse(std::vector<int>{one, other}).device;
+    return (devices.properties(fused, false).ptrSupport & static_cast<int>(plugin::PtrKind::DmaBuf)) != 0;
+  };
+  EXPECT_TRUE(takes(0, 1));
+  EXPECT_FALSE(takes(1, 2)) << "memory is registered with the second as well";
+}
+
 TEST_F(IbSearchTest, TellsAnyTwoPlanesOfAFusedDeviceApart) {
   IbDevices devices(search("a0:1:2:13,a1:1:2:0,b:::26").ports);
   const auto planeOf = [&](std::vector<int> ports) {
