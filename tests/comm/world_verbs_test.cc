@@ -91,6 +91,24 @@ TEST_F(WorldVerbs, CarriesCollectivesThroughTheMemoryThatIsMeant) {
   EXPECT_EQ(flushes() > flushed, way() != "none") << "what came into host memory needs none";
 }
 
+TEST_F(WorldVerbs, GivesMemoryByItsAddressWhereEveryDmaBufIsRefused) {
+  if (way() != "dmabuf") GTEST_SKIP() << "there are no dma-bufs";
+  verbs().failCall("ibv_reg_dmabuf_mr", 1, EFAULT, 1000);
+  test::withComm(3, [&](Member& m) {
+    const Ints in(m.gpu, kCount, m.rank + 1);
+    const Ints out(m.gpu, kCount, -1);
+    for (int turn = 0; turn < 3; ++turn) reduce(m, in, out);
+    if (m.rank != 0) return;
+    EXPECT_EQ(regionsBy("ibv_reg_dmabuf_mr"), 0u);
+  });
+  verbs().failCall("ibv_reg_dmabuf_mr", 1, 0, 0);
+  EXPECT_GT(connections(""), 0u);
+  EXPECT_EQ(connections("/GDRDMA"), connections(""));
+  const std::string log = test::capturedText();
+  EXPECT_NE(log.find("by their address, for as a dma-buf they cannot be: NET/IB : Call to ibv_reg_dmabuf_mr on ib"),
+            std::string::npos);
+}
+
 /// To the next rank, from the one before.
 void passOn(const Member& m, const Ints& in, const Ints& out) {
   const int before = (m.rank + m.size - 1) % m.size;

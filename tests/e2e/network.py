@@ -225,6 +225,16 @@ def gpu_direct(*files):
     for off in ({"NCCL_NET_GDR_LEVEL": "LOC"}, {"TEST_NET_FAULT": ""}):
         said, lines = connections(2, "all_reduce", **{**here, **off})
         check("GDRDMA" not in said and "use ring PXN 0 GDR 0" in said, f"{off}: {lines[:3]}")
+    # What devices say of GPU memory is not what they take.
+    said, lines = connections(2, "all_reduce", SOFTGPU_GDR="dmabuf",
+                              **{**here, "TEST_NET_FAULT": "gdr,dma-buf,no-dma-bufs"})
+    check(lines and all(line.endswith("/GDRDMA") for line in lines), f"{lines[:3]}")
+    check("by their address, for as a dma-buf they cannot be: " in said and "told to fail" in said, said[-3000:])
+    refused = {**here, "TEST_NET_FAULT": "gdr,no-gpu-memory"}
+    said, lines = connections(2, "all_reduce,sendrecv", **refused)
+    check(lines and "GDRDMA" not in "".join(lines) and "WARN" not in said, f"{lines[:3]}")
+    check("slots lie in host memory, for the network refuses those in GPU memory: " in said, said[-3000:])
+    conform(4, "--quick", combinations=SOME[2:3], **refused)
     for combination in (dict(), dict(NCCL_NET_FORCE_FLUSH=1), dict(SOFTGPU_SCHEDULE="random:5", SOFTGPU_WEAK_MEMORY=5)):
         conform(2, "--quick", combinations=SOME[2:], **here, **combination)
     conform(4, "--quick", combinations=SOME[2:3], **here)

@@ -43,6 +43,7 @@ net::SlotPlace slotPlaceFor(const GpuDirectQuestion& question, const GpuDirectSe
   net::SlotPlace place;
   place.onDevice = usable(question, settings);
   place.dmaBuf = place.onDevice && question.dmaBufs && has(question.device, plugin::PtrKind::DmaBuf);
+  place.orAddress = place.dmaBuf && has(question.device, plugin::PtrKind::Cuda);
   place.flushes = place.onDevice && mustFlush(question, settings);
   return place;
 }

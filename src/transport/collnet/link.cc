@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/ranks/abort.h"
-#include "gpu/dma_buf.h"
 #include "transport/collnet/join.h"
+#include "transport/net/lane/device_memory.h"
 #include "transport/net/lane/user_registrations.h"
 
 namespace tutti::collnet {
@@ -134,11 +134,10 @@ Status CollNetLink::connect(std::span<const CollNetAddress> nodes, int node, Dea
 Result<void*> CollNetLink::registerMemory(void* data, std::size_t bytes, const net::SlotPlace& place) {
   plugin::CollNet& network = networkOf(setup_);
   if (!place.onDevice) return network.registerMemory(connection_.end, data, bytes, plugin::PtrKind::Host);
-  if (!place.dmaBuf || !network.takesDmaBuf()) {
-    return network.registerMemory(connection_.end, data, bytes, plugin::PtrKind::Cuda);
-  }
-  ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(*setup_.gpu, data, bytes, path().text()));
-  return network.registerDmaBuf(connection_.end, data, bytes, buffer.offset, buffer.fd.get());
+  net::SlotPlace ways = place;
+  ways.dmaBuf = place.dmaBuf && network.takesDmaBuf();
+  const std::string about = path().text();
+  return net::registerDeviceMemory(network, connection_.end, net::DeviceRange{*setup_.gpu, data, bytes, about}, ways);
 }
 
 Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::SlotPlace& place) {
@@ -148,7 +147,37 @@ Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::Sl
   return made;
 }
 
-Result<std::size_t> CollNetLink::addLanes(LaneSetShape shape) {
+Status CollNetLink::registerSet(const LaneSet& set, SetSetup& driver) {
+  ASSIGN(driver.sendRegistration, registerArea(set.sendArea(), setup_.send));
+  ASSIGN(driver.recvRegistration, registerArea(set.recvArea(), setup_.recv));
+  driver.flushes = setup_.recv.onDevice && setup_.recv.flushes;
+  return {};
+}
+
+Result<std::unique_ptr<LaneSet>> CollNetLink::makeSet(const LaneSetShape& shape, SetSetup& driver) {
+  const std::string about = fmt::format("lanes of {} of {}", shape.name, path().text());
+  const bool onDevice = setup_.send.onDevice || setup_.recv.onDevice;
+  ASSIGN(LaneSet made,
+         LaneSet::create(*setup_.gpu, shape, {setup_.send.onDevice, setup_.recv.onDevice}, about, setup_.ledger));
+  auto set = std::make_unique<LaneSet>(std::move(made));
+  const std::size_t before = registrations_.size();
+  {
+    const auto harmless = onDevice ? std::make_unique<ErrorsAsInfo>() : nullptr;
+    const Status registered = registerSet(*set, driver);
+    if (registered.ok()) return set;
+    if (!onDevice) return registered;
+    info(kInit | kNet, "{}: slots of {} lie in host memory, for the network refuses those in GPU memory: {}",
+         path().text(), shape.name, lastErrorText());
+  }
+  for (; registrations_.size() > before; registrations_.pop_back()) {
+    networkOf(setup_).deregisterMemory(connection_.end, registrations_.back()).ignore();
+  }
+  setup_.send = {};
+  setup_.recv = {};
+  return makeSet(shape, driver);
+}
+
+Result<std::size_t> CollNetLink::addLanes(const LaneSetShape& shape) {
   constexpr std::uint32_t kUnit = 16;  // kernels move so many bytes at once
   const bool shaped = !shape.channels.empty() && shape.slotBytes != 0 && shape.slotBytes % kUnit == 0;
   if (connection_.end == nullptr || sets_.size() == CollNetTask::kMostSets || !shaped) {
@@ -156,15 +185,10 @@ Result<std::size_t> CollNetLink::addLanes(LaneSetShape shape) {
                 shape.channels.size(), shape.slotBytes, shape.name, sets_.size(),
                 connection_.end == nullptr ? "no connection" : "a connection");
   }
-  const std::string about = fmt::format("lanes of {} of {}", shape.name, path().text());
-  ASSIGN(LaneSet made, LaneSet::create(*setup_.gpu, std::move(shape), {setup_.send.onDevice, setup_.recv.onDevice},
-                                       about, setup_.ledger));
+  SetSetup driver{.name = shape.name, .channels = shape.channels};
+  ASSIGN(std::unique_ptr<LaneSet> made, makeSet(shape, driver));
   const std::size_t number = sets_.size();
-  const LaneSet& set = *sets_.emplace_back(std::make_unique<LaneSet>(std::move(made)));
-  SetSetup driver{.name = set.shape().name, .channels = set.shape().channels};
-  ASSIGN(driver.sendRegistration, registerArea(set.sendArea(), setup_.send));
-  ASSIGN(driver.recvRegistration, registerArea(set.recvArea(), setup_.recv));
-  driver.flushes = setup_.recv.onDevice && setup_.recv.flushes;
+  const LaneSet& set = *sets_.emplace_back(std::move(made));
   for (int lane = 0; lane < set.lanes(); ++lane) driver.lanes.push_back(set.conn(lane, net::Viewer::Host));
   task_.add(std::move(driver));
   logLanes(set.shape());

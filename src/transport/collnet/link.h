@@ -75,7 +75,7 @@ class CollNetLink {
   /// Memory for a set of lanes, registered with the network, whose counters are zero; its number. At most
   /// CollNetTask::kMostSets. Not while an engine has the task. Errors: no memory; the network's. After an error only
   /// the end may follow.
-  Result<std::size_t> addLanes(LaneSetShape shape);
+  Result<std::size_t> addLanes(const LaneSetShape& shape);
   /// A lane of a set as kernels address it.
   device::CollNetConn conn(std::size_t set, int lane) const;
   /// What a host thread has to drive while kernels use the lanes. Owned by the link.
@@ -94,6 +94,10 @@ class CollNetLink {
 
  private:
   Status take(void* connection);
+  /// A set whose memory is registered, as `driver` says then. Where the network refuses memory of the device, that lies
+  /// in host memory, and so does that of all later sets.
+  Result<std::unique_ptr<LaneSet>> makeSet(const LaneSetShape& shape, SetSetup& driver);
+  Status registerSet(const LaneSet& set, SetSetup& driver);
   Result<void*> registerArea(const LaneSet::Area& area, const net::SlotPlace& place);
   Result<void*> registerMemory(void* data, std::size_t bytes, const net::SlotPlace& place);
   void logLanes(const LaneSetShape& shape) const;

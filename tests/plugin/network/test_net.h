@@ -11,7 +11,8 @@
  *   no-fused  makeVDevice succeeds without a device
  *   no-parts  fused devices do not say what they are made of
  *   gdr       it reads and writes GPU memory, which a software GPU's is any memory; every second flush takes a test
- *   dma-buf   it registers dma-bufs
+ *   dma-buf   it registers dma-bufs; with gdr, its devices say so
+ *   no-dma-bufs, no-gpu-memory   an error in registrations of GPU memory as a dma-buf, or by its address
  *   no-handles  registrations succeed without a handle
  *   missing   its table lacks isend
  *   groups    irecv takes up to eight messages; of several, message i is done at once with i bytes less than fit

@@ -97,6 +97,7 @@ static void describe(DeviceList* list, int device, ncclNetProperties_v12_t* prop
   props->guid = (uint64_t)device + 1;
   props->ptrSupport = NCCL_PTR_HOST;
   if (hasFault("gdr")) props->ptrSupport |= NCCL_PTR_CUDA;
+  if (hasFault("gdr") && hasFault("dma-buf")) props->ptrSupport |= NCCL_PTR_DMABUF;
   props->port = 1;
   props->latency = 2;
   props->maxComms = 1024;

@@ -211,6 +211,7 @@ ncclResult_t registerMemory(void* comm, void* data, size_t bytes, int type, void
   recordRegistration(comm, data, bytes, type, *handle == NULL);
   sleepAsTold("regMr-sleeps");
   const int onGpu = type == NCCL_PTR_CUDA && hasFault("gdr");
+  if (onGpu && hasFault("no-gpu-memory")) return toldToFail("regMr");
   if ((type != NCCL_PTR_HOST && !onGpu) || bytes == 0)
     return failed("regMr", "not memory of the host", ncclInternalError);
   const ncclResult_t result = enter(comm, data, bytes, handle);
@@ -225,6 +226,7 @@ ncclResult_t registerDmaBuf(void* comm, void* data, size_t bytes, int type, uint
   record->registration.offset = offset;
   record->registration.fd = fd;
   recordIsDone();
+  if (hasFault("no-dma-bufs")) return toldToFail("regMrDmaBuf");
   return enter(comm, data, bytes, handle);
 }
 

@@ -34,6 +34,8 @@ struct FakeCollNetKnobs {
   bool connectHangs = false;   ///< until FakeSwitch::release()
   bool flushesAtOnce = false;  ///< iflush gives no request
   bool takesDmaBuf = true;
+  int refusesKinds = 0;  ///< of memory, bits of plugin::PtrKind …
+  int takesFirst = 0;    ///< … when it has taken so many
 };
 
 class FakeCollNet;
@@ -211,6 +213,9 @@ class FakeCollNet final : public plugin::CollNet {
   Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, plugin::PtrKind kind) override {
     const std::lock_guard lock(fabric_->mutex_);
     TRY(step("registerMemory"));
+    if ((knobs_.refusesKinds & static_cast<int>(kind)) != 0 && knobs_.takesFirst-- <= 0) {
+      return fail(ncclSystemError, "Fake: no such memory");
+    }
     auto* const registration = new FakeSwitch::Registration{static_cast<FakeSwitch::End*>(connection),
                                                             static_cast<std::byte*>(data), bytes, kind};
     fabric_->registrations_.insert(registration);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -75,6 +76,41 @@ TEST(CollNetLink, RegistersMemoryAsWhatItIs) {
               c.place.onDevice ? "COLLNET/Fake/0/GDRDMA" : "COLLNET/Fake/0");
     world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
   }
+}
+
+bool logged(std::string_view part) {
+  return capturedText().find(part) != std::string::npos;
+}
+
+TEST(CollNetLink, KeepsItsSlotsInHostMemoryWhereTheNetworkRefusesThoseOnTheDevice) {
+  const ScopedLog log("INFO");
+  constexpr int kCuda = static_cast<int>(plugin::PtrKind::Cuda);
+  for (const int taken : {0, 1}) {  // one area is taken before the other is refused
+    const auto ledger = std::make_shared<gpu::MemoryLedger>();
+    const net::SlotPlace place{.onDevice = true, .flushes = true};
+    CollNetWorld world({.place = place, .knobs = {{.refusesKinds = kCuda, .takesFirst = taken}}, .ledger = ledger});
+    world.begin({kDirect, kTwoLanes});
+    EXPECT_EQ(world.nodes[0].link->description(device::Direction::Recv), "COLLNET/Fake/0");
+    EXPECT_TRUE(logged("slots of CollNetDirect lie in host memory, for the network refuses those in GPU memory: "));
+    EXPECT_LT(ledger->bytes(gpu::MemoryClass::Persistent), 2u * 8 * 8192) << "no slots are there";
+    world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
+    world.step(1, wordsFor(CollNetFunc::AllReduce, 8192));
+    EXPECT_EQ(world.nodes[0].network->flushes, 0u);
+  }
+}
+
+TEST(CollNetLink, GivesMemoryByItsAddressWhereADmaBufIsRefused) {
+  const ScopedLog log("INFO");
+  constexpr int kDmaBuf = static_cast<int>(plugin::PtrKind::DmaBuf);
+  const net::SlotPlace place{.onDevice = true, .dmaBuf = true, .orAddress = true};
+  const auto device = exportingDevice();
+  CollNetWorld world({.place = place, .knobs = {{.refusesKinds = kDmaBuf}}, .gpu = device.get()});
+  world.begin({kTwoLanes});
+  EXPECT_TRUE(logged("are given to the network by their address, for as a dma-buf they cannot be: "));
+  EXPECT_EQ(world.nodes[0].network->dmaBufs, 2u);
+  EXPECT_EQ(world.nodes[0].network->onDevice, 2u);
+  EXPECT_EQ(world.nodes[0].link->description(device::Direction::Send), "COLLNET/Fake/0/GDRDMA");
+  world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
 }
 
 TEST(CollNetLink, BooksItsDeviceMemory) {

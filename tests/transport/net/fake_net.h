@@ -41,6 +41,7 @@ struct FakeKnobs {
   unsigned cutBy = 0;         ///< bytes that the end of every message lacks
   unsigned spoilAt = 0;       ///< 1-based byte of every message that is changed
   int maxRecvs = 1;           ///< of every device
+  int refusesKinds = 0;       ///< of memory, bits of plugin::PtrKind: registrations of them fail
   bool keepsSizes = false;    ///< test does not say how much has come
   bool wantsAnswers = false;  ///< of what is posted, before a connection is closed
   bool wantsOrder = false;    ///< test of another request than the oldest of its end is a fault
@@ -128,6 +129,7 @@ class FakeNet final : public plugin::Net {
   Result<void*> registerMemory(void* connection, void* data, std::size_t bytes, plugin::PtrKind kind) override {
     const std::lock_guard lock(mutex_);
     TRY(step("registerMemory"));
+    if ((knobs_.refusesKinds & static_cast<int>(kind)) != 0) return fail(ncclSystemError, "Fake: no such memory");
     auto* registration = new Registration{static_cast<End*>(connection), static_cast<std::byte*>(data), bytes, kind};
     registrations_.insert(registration);
     if (kind == plugin::PtrKind::Cuda) ++onDevice;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transport/net/lane/device_memory.h"
 #include "transport/net/lane/user_registrations.h"
 
 namespace tutti::net {
@@ -60,8 +61,11 @@ Result<void*> NetConnection::registerMemory(void* data, std::size_t bytes, plugi
   return remembered(net_.registerMemory(connection_, data, bytes, kind));
 }
 
-Result<void*> NetConnection::registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer) {
-  return remembered(net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get()));
+Result<void*> NetConnection::registerOnDevice(const gpu::DeviceBuffer& memory, const gpu::Device& device,
+                                              const SlotPlace& place) {
+  const std::string about = path_.text();
+  return remembered(
+      registerDeviceMemory(net_, connection_, DeviceRange{device, memory.data(), memory.size(), about}, place));
 }
 
 UserRegistrations& NetConnection::sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,
@@ -75,12 +79,9 @@ UserRegistrations& NetConnection::sendRegistered(const std::shared_ptr<transport
 }
 
 Result<void*> NetConnection::registerUser(void* data, std::size_t bytes) {
-  if (userPlace_.onDevice && userPlace_.dmaBuf) {
-    ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(*gpu_, data, bytes, path_.text()));
-    return net_.registerDmaBuf(connection_, data, bytes, buffer.offset, buffer.fd.get());
-  }
-  return net_.registerMemory(connection_, data, bytes,
-                             userPlace_.onDevice ? plugin::PtrKind::Cuda : plugin::PtrKind::Host);
+  if (!userPlace_.onDevice) return net_.registerMemory(connection_, data, bytes, plugin::PtrKind::Host);
+  const std::string about = path_.text();
+  return registerDeviceMemory(net_, connection_, DeviceRange{*gpu_, data, bytes, about}, userPlace_);
 }
 
 Result<SpareMemory::Kept> NetConnection::allocateKept(std::size_t bytes) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "gpu/dma_buf.h"
+#include "gpu/memory.h"
 #include "plugin/network/net.h"
 #include "transport/net/lane/memory_registrar.h"
 #include "transport/net/lane/path.h"
@@ -44,17 +44,19 @@ class NetConnection final : public SpareMemory, private MemoryRegistrar {
   void* connection() const { return connection_; }
   /// The result may be null and still valid; it lasts as long as this. The memory must outlive it: keep() sees to that.
   Result<void*> registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind);
-  /// The same for GPU memory that `buffer`, which stays the caller's, was made of.
-  Result<void*> registerDmaBuf(void* data, std::size_t bytes, const gpu::DmaBuf& buffer);
+  /// The same for memory of `device`, in the ways of `place`.
+  Result<void*> registerOnDevice(const gpu::DeviceBuffer& memory, const gpu::Device& device, const SlotPlace& place);
 
   /// Sender, when it is connected: what `memory` has is sent from where it lies; the network is given it as it is given
-  /// slots in device memory or, where it does not take these, host memory, which a software GPU's is as well. The same
-  /// for every caller; lasts as long as this. `device` must outlive it.
+  /// slots in device memory or, where it does not take these, as host memory, which a software GPU's is as well. The
+  /// same for every caller; lasts as long as this. `device` must outlive it.
   UserRegistrations& sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,
                                     const gpu::Device& device, const SlotPlace& slots);
 
   Result<Kept> allocateKept(std::size_t bytes) override;
 
+  /// What messages call the connection from now on: "NET/Socket/0".
+  void describe(const std::string& description) { path_.description = description; }
   /// Keeps what is registered until the connection is closed: requests of an end that is gone may be under way.
   void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 

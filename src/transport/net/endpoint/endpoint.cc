@@ -7,7 +7,6 @@
 #include <span>
 
 #include "base/log.h"
-#include "gpu/dma_buf.h"
 #include "transport/net/lane/probe.h"
 #include "transport/net/recv/receiver.h"
 #include "transport/net/send/sender.h"
@@ -39,13 +38,13 @@ NetEndpoint::NetEndpoint(const EndContext& context, NetPath path, const EndPlace
       netDevice_(place.device),
       slots_(place.slots) {
   slots_.onDevice = slots_.onDevice && slotBytesOf(path_, device::Protocol::Simple) != 0;
-  path_.description = fmt::format("NET/{}/{}{}", context.net.name(), netDevice_, slots_.onDevice ? "/GDRDMA" : "");
   path_.farewells = options_.family ? options_.family->farewells : options_.farewells;
   if (options_.family) path_.numbering = options_.family->numbering;
   for (NetLane& lane : lanes_) {
     lane.net = &context.net;
     lane.tag = path_.direction == device::Direction::Send ? path_.link.self.rank : path_.link.peer.rank;
   }
+  describe();
   const bool flagged =
       slotBytesOf(path_, device::Protocol::LL) != 0 || slotBytesOf(path_, device::Protocol::LL128) != 0;
   if (slotBytesOf(path_, device::Protocol::Simple) != 0) {
@@ -99,6 +98,11 @@ int NetEndpoint::peerPlace() const {
   return options_.family ? options_.family->places[static_cast<std::size_t>(rank)] : rank;
 }
 
+void NetEndpoint::describe() {
+  path_.description = fmt::format("NET/{}/{}{}{}", lanes_[kSimple].net->name(), netDevice_,
+                                  slots_.onDevice ? "/GDRDMA" : "", sharedConnection_ != nullptr ? "/Shared" : "");
+}
+
 void NetEndpoint::connectShared(const SharingOffer& peers) {
   const int most = std::min(offer_.maxRecvs, peers.maxRecvs);
   if (most > 1) {
@@ -107,7 +111,7 @@ void NetEndpoint::connectShared(const SharingOffer& peers) {
     connections_[kSimple] = sharedConnection_->connection;  // of another, the listener is closed: nobody will come
     lanes_[kSimple].tag = path_.link.channel;
     if (path_.direction == device::Direction::Send) lanes_[kSimple].failure = &sharedConnection_->failure;
-    path_.description += "/Shared";
+    describe();
   }
   if (path_.direction == device::Direction::Send || !options_.sharedConnections || !sharesSlots()) return;
   // Also those that have a connection of their own wait for their turn, or others would wait for theirs for ever.
@@ -146,72 +150,6 @@ Status NetEndpoint::connect(const transport::ConnectHandle& peer) {
   connectShared(wire.sharing);
   phase_ = Phase::Joining;
   return {};
-}
-
-Status NetEndpoint::joinPool() {
-  const std::uint32_t slotBytes = slotBytesOf(path_, device::Protocol::Simple);
-  if (!sharesSlots()) return {};
-  const SharedShape shape{options_.sharedSlots, slotBytes, slots_.onDevice};
-  ASSIGN(shared_, commons_.pools.get(device_, path_.link.channel, path_.direction, shape, options_.ledger));
-  if (shared_ != nullptr || groups_ == nullptr) return {};
-  return fail(ncclInternalError, "{}: other connections of the channel share slots of another shape", path_.text());
-}
-
-Status NetEndpoint::prepare() {
-  TRY(joinPool());
-  ASSIGN(const NetWindow window, windowForNetwork());
-  ASSIGN(EndMemory memory, EndMemory::create(device_, path_, slots_.onDevice, shared_.get(), window, options_.ledger));
-  memory_ = std::make_shared<EndMemory>(std::move(memory));
-  if (sharedConnection_ != nullptr) {
-    sharedConnection_->connection->keep(shared_);
-    sharedConnection_->connection->keep(memory_);
-  }
-  if (window.registeredOnly) {
-    lanes_[kSimple].user = &connections_[kSimple]->sendRegistered(options_.registered, device_, slots_);
-    lanes_[kSimple].spare = connections_[kSimple].get();
-  }
-  if (groups_ != nullptr) groups_->use(*lanes_[kSimple].net, connections_[kSimple]->connection());
-  for (std::size_t j = 0; j < kConnections; ++j) {
-    if (connections_[j] == nullptr) continue;
-    NetLane& lane = lanes_[j];
-    lane.connection = connections_[j]->connection();
-    ASSIGN(lane.registration,
-           connections_[j]->registerMemory(memory_->host(), memory_->hostBytes(), plugin::PtrKind::Host));
-    lane.slotRegistration = lane.registration;
-    const ProbeMessage probe = probeOf(path_, j);
-    if (path_.direction == device::Direction::Send) std::memcpy(probeAt(j), &probe, sizeof(probe));
-  }
-  return registerSlots();
-}
-
-Result<NetWindow> NetEndpoint::windowForNetwork() const {
-  const bool sends = path_.direction == device::Direction::Send;
-  NetWindow window;
-  window.registeredOnly = sends && options_.registered != nullptr && connections_[kSimple] != nullptr;
-  const bool anything = options_.inPlace && (sends || shared_ != nullptr) && !slots_.onDevice;
-  if (!anything && !window.registeredOnly) return window;
-  ASSIGN(window.memory, gpu::memoryWindow(device_));
-  return window;
-}
-
-Status NetEndpoint::registerSlots() {
-  NetLane& lane = lanes_[kSimple];
-  const gpu::DeviceBuffer* const onDevice = shared_ ? shared_->deviceSlots() : memory_->deviceSlots();
-  if (onDevice != nullptr) {
-    ASSIGN(lane.slotRegistration, registerOnDevice(*onDevice));
-    lane.flushes = slots_.flushes;
-  } else if (shared_) {
-    ASSIGN(lane.slotRegistration,
-           connections_[kSimple]->registerMemory(shared_->memory(), shared_->bytes(), plugin::PtrKind::Host));
-  }
-  return {};
-}
-
-Result<void*> NetEndpoint::registerOnDevice(const gpu::DeviceBuffer& slots) {
-  NetConnection& connection = *connections_[kSimple];
-  if (!slots_.dmaBuf) return connection.registerMemory(slots.data(), slots.size(), plugin::PtrKind::Cuda);
-  ASSIGN(const gpu::DmaBuf buffer, gpu::dmaBufOf(device_, slots.data(), slots.size(), path_.text()));
-  return connection.registerDmaBuf(slots.data(), slots.size(), buffer);
 }
 
 std::byte* NetEndpoint::probeAt(std::size_t connection) const {

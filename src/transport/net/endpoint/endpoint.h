@@ -86,12 +86,23 @@ class NetEndpoint final : public transport::Endpoint {
   /// Finds those with which it shares one, where both ends offer it.
   void connectShared(const SharingOffer& peers);
   Status prepare();
+  /// Slots and whatever else it has in memory; slots on the device are known to the network then. Where it refuses
+  /// these, slots lie in host memory.
+  Status allocate();
+  /// With slots where `slots_` says.
+  Status allocateThere();
+  /// Whether the network has taken the slots, if they lie on the device.
+  bool takesDeviceSlots();
+  /// Slots lie in host memory from now on.
+  void leaveDevice();
+  void describe();
   /// Finds the slots that it shares with other connections, if it does.
   Status joinPool();
   /// Memory of the device that the network reads or writes where kernels say so; empty: none.
   Result<NetWindow> windowForNetwork() const;
-  Status registerSlots();
-  Result<void*> registerOnDevice(const gpu::DeviceBuffer& slots);
+  /// Null: in host memory.
+  const gpu::DeviceBuffer* deviceSlots() const;
+  Status registerHostSlots();
   Result<bool> probe(std::size_t connection);
   Result<void*> postProbe(std::size_t connection);
   /// Finds out whether the network says how much it has received.
@@ -109,6 +120,7 @@ class NetEndpoint final : public transport::Endpoint {
   SharingOffer offer_;
   std::shared_ptr<SharedSlots> shared_;  ///< outlives the connections, and so does …
   std::shared_ptr<EndMemory> memory_;
+  NetWindow window_;
   std::array<NetLane, kConnections> lanes_{};
   std::array<std::shared_ptr<NetConnection>, kConnections> connections_;
   std::shared_ptr<SharedConnection> sharedConnection_;  ///< of the Simple protocol; null: the connection is its own

@@ -42,7 +42,9 @@ Result<std::shared_ptr<SharedSlots>> SharedPools::get(const gpu::Device& device,
     ASSIGN(pool, SharedSlots::create(device, shape, {about, ledger}));
     known = pool;
   }
-  return pool->shape() == shape ? pool : nullptr;
+  SharedShape usable = shape;
+  usable.onDevice = shape.onDevice && pool->shape().onDevice;
+  return pool->shape() == usable ? pool : nullptr;
 }
 
 }  // namespace tutti::net

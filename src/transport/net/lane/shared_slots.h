@@ -61,8 +61,9 @@ class SharedSlots final : public SlotStore {
 /// Those of a communicator, or of several that use them in turn. They live as long as anybody has them. Any thread.
 class SharedPools {
  public:
-  /// Made when nobody has them. Null: there are some with slots as long, but of another shape, which this connection
-  /// cannot use. `ledger`, which may be null, counts their device memory.
+  /// Made when nobody has them. Kernels know one ring of a channel: where there is one in host memory, it is the one,
+  /// whatever `shape` says of the place. Null: there are some with slots as long, but of another shape, which this
+  /// connection cannot use. `ledger`, which may be null, counts their device memory.
   Result<std::shared_ptr<SharedSlots>> get(const gpu::Device& device, int channel, device::Direction direction,
                                            const SharedShape& shape,
                                            const std::shared_ptr<gpu::MemoryLedger>& ledger = {});

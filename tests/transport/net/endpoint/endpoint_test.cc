@@ -10,10 +10,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "gpu/driver_calls.h"
 #include "gpu/memory_ledger.h"
 #include "support/log_capture.h"
+#include "support/scoped_log.h"
 #include "transport/common/peers.h"
 #include "transport/common/up.h"
 #include "transport/net/lane/fake_routing.h"
@@ -200,11 +202,8 @@ TEST(NetEndpoint, OffersOnlyWhatTheNetworkMayReadInPlace) {
   ends.close();
 }
 
-TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
-  Ends ends({}, {.routing = routingWithSlots({.onDevice = true, .flushes = true})});
-  ASSERT_TRUE(ends.comeUp());
-  EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
-  EXPECT_EQ(ends.net.onDevice, 2u);
+/// A step of each protocol, from the sender's kernel to the receiver's.
+void carry(Ends& ends) {
   SendingKernel kernel(sendConn(*ends.sender));
   const device::RecvConn in = recvConn(*ends.receiver);
   ReceivingKernel reader(in);
@@ -216,7 +215,64 @@ TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
     }
     EXPECT_TRUE(reader.recv(protocol, 600));
   }
+}
+
+TEST(NetEndpoint, LeavesSlotsOnTheDeviceToTheNetworkAndFlushes) {
+  Ends ends({}, {.routing = routingWithSlots({.onDevice = true, .flushes = true})});
+  ASSERT_TRUE(ends.comeUp());
+  EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
+  EXPECT_EQ(ends.net.onDevice, 2u);
+  carry(ends);
   EXPECT_EQ(ends.net.flushes, 1u);
+  ends.close();
+}
+
+bool logged(std::string_view part) {
+  return capturedText().find(part) != std::string::npos;
+}
+
+/// Bits of FakeKnobs::refusesKinds.
+constexpr int kCuda = static_cast<int>(plugin::PtrKind::Cuda);
+constexpr int kDmaBuf = static_cast<int>(plugin::PtrKind::DmaBuf);
+
+TEST(NetEndpoint, KeepsItsSlotsInHostMemoryWhereTheNetworkRefusesThoseOnTheDevice) {
+  const ScopedLog log("INFO");
+  const auto ledger = std::make_shared<gpu::MemoryLedger>();
+  Ends ends({.refusesKinds = kCuda},
+            {.routing = routingWithSlots({.onDevice = true, .flushes = true}), .ledger = ledger});
+  ASSERT_TRUE(ends.comeUp());
+  EXPECT_EQ(ends.sender->description(), "NET/Fake/0");
+  EXPECT_EQ(ends.receiver->description(), "NET/Fake/0");
+  EXPECT_TRUE(logged("slots lie in host memory, for the network refuses those in GPU memory: "));
+  EXPECT_TRUE(logged("Fake: no such memory"));
+  EXPECT_FALSE(logged("WARN") || logged("ERROR")) << "nothing is wrong";
+  EXPECT_LT(ledger->bytes(gpu::MemoryClass::Persistent), kSlots[0]) << "the slots on the device are given back";
+  carry(ends);
+  EXPECT_EQ(ends.net.flushes, 0u);
+  ends.close();
+}
+
+TEST(NetEndpoint, GivesItsSlotsByTheirAddressWhereADmaBufIsRefused) {
+  const ScopedLog log("INFO");
+  // This driver gives none, or the network takes none.
+  for (const int refused : {0, kDmaBuf}) {
+    const net::SlotPlace place{.onDevice = true, .dmaBuf = true, .orAddress = true};
+    Ends ends({.refusesKinds = refused}, {.routing = routingWithSlots(place)});
+    ASSERT_TRUE(ends.comeUp());
+    EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
+    EXPECT_EQ(ends.net.onDevice, 2u);
+    EXPECT_TRUE(logged("are given to the network by their address, for as a dma-buf they cannot be: "));
+    carry(ends);
+    ends.close();
+  }
+}
+
+TEST(NetEndpoint, NamesMemoryThatTheNetworkTakesInNoWay) {
+  const net::SlotPlace place{.onDevice = true, .dmaBuf = true, .orAddress = true};
+  Ends ends({.refusesKinds = ~0}, {.routing = routingWithSlots(place)});
+  allowLog("Fake: no such memory");
+  EXPECT_FALSE(ends.comeUp());
+  EXPECT_TRUE(logged("by NET/Fake/0 on channel 2 of rank 0 (host host0, device 0) failed in registering memory: "));
   ends.close();
 }
 
@@ -250,6 +306,64 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
     EXPECT_EQ(net.dmaBufs, 1u);
     EXPECT_EQ(reinterpret_cast<CUdeviceptr>(net.dmaBufBegin), exported);
     EXPECT_EQ(net.onDevice, 0u);
+  }
+  EXPECT_EQ(net.leftOpen(), 0u);
+}
+
+/// Ends of two connections for messages on one channel of rank 0, each with its slots at a place of its own.
+TEST(NetEndpoint, SharesSlotsInHostMemoryWithThoseThatCameFirst) {
+  const ScopedLog log("INFO");
+  FakeNet net({.refusesKinds = kCuda});
+  net::NetTransport here(*testDevice(), net, {.routing = routingWithSlots({.onDevice = true}), .sharedSlots = 4});
+  net::NetTransport there(*testDevice(), net, {});
+  {
+    std::vector<std::unique_ptr<transport::Endpoint>> ends;
+    for (const int peer : {1, 2}) {
+      auto sender = here.openSend(linkOf(0, peer)).value();
+      auto receiver = there.openRecv(linkOf(peer, 0)).value();
+      ASSERT_TRUE(sender->connect(receiver->handle()).ok());
+      ASSERT_TRUE(receiver->connect(sender->handle()).ok());
+      bool up = false;
+      for (int i = 0; i < 100 && !up; ++i) {
+        const bool out = comesUp(*sender).value();
+        up = comesUp(*receiver).value() && out;
+      }
+      ASSERT_TRUE(up);
+      EXPECT_EQ(sender->description(), "NET/Fake/0");
+      ends.push_back(std::move(sender));
+      ends.push_back(std::move(receiver));
+    }
+    EXPECT_EQ(sendConn(*ends[0]).shared.taken, sendConn(*ends[2]).shared.taken) << "kernels know one ring of a channel";
+    EXPECT_EQ(countOf(capturedText(), "the network refuses those in GPU memory"), 1u) << "the second does not ask";
+  }
+  EXPECT_EQ(net.leftOpen(), 0u);
+}
+
+TEST(NetEndpoint, NamesTheRemedyWhereItsChannelSharesSlotsThatItsNetworkCannotReach) {
+  FakeNet net;
+  const auto placeOf = [](const transport::LinkSpec& link, device::Direction) {
+    return net::EndPlace{link.peer.rank - 1, {.onDevice = link.peer.rank == 1}};
+  };
+  net::NetTransport here(*testDevice(), net,
+                         {.routing = routingTo(placeOf), .sharedSlots = 4, .sharedConnections = true});
+  net::NetTransport there(*testDevice(), net, {});
+  {
+    std::vector<std::unique_ptr<transport::Endpoint>> ends;
+    for (const int peer : {1, 2}) {
+      auto receiver = here.openRecv(linkOf(0, peer)).value();
+      auto sender = there.openSend(linkOf(peer, 0)).value();
+      ASSERT_TRUE(sender->connect(receiver->handle()).ok());
+      ASSERT_TRUE(receiver->connect(sender->handle()).ok());
+      bool refused = false;
+      for (int i = 0; i < 100 && !refused; ++i) {
+        ASSERT_TRUE(comesUp(*sender).ok());
+        refused = !comesUp(*receiver).ok();
+      }
+      EXPECT_EQ(refused, peer == 2);
+      ends.push_back(std::move(sender));
+      ends.push_back(std::move(receiver));
+    }
+    expectLog("which this one's network device does not take. NCCL_NET_GDR_LEVEL=LOC keeps all slots in host memory");
   }
   EXPECT_EQ(net.leftOpen(), 0u);
 }

@@ -70,9 +70,19 @@ TEST(SharedPools, HaveOneOfEachChannelAndDirection) {
   EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, shape).value(), first);
   EXPECT_NE(pools.get(*testDevice(), 1, device::Direction::Recv, shape).value(), first);
   EXPECT_NE(pools.get(*testDevice(), 2, device::Direction::Send, shape).value(), first);
-  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, {4, 2048, true}).value(), nullptr)
-      << "its slots are elsewhere";
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, {8, 2048, false}).value(), nullptr) << "it has fewer";
   EXPECT_EQ(first->bytes(), 4u * 2048);
+}
+
+TEST(SharedPools, StayWhereTheFirstToComeHasThem) {
+  net::SharedPools pools;
+  const net::SharedShape inHost{4, 2048, false};
+  const net::SharedShape onDevice{4, 2048, true};
+  const auto ofHost = pools.get(*testDevice(), 1, device::Direction::Send, inHost).value();
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Send, onDevice).value(), ofHost) << "any network takes it";
+  const auto ofDevice = pools.get(*testDevice(), 1, device::Direction::Recv, onDevice).value();
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Recv, onDevice).value(), ofDevice);
+  EXPECT_EQ(pools.get(*testDevice(), 1, device::Direction::Recv, inHost).value(), nullptr);
 }
 
 TEST(SharedPools, LastAsLongAsAnybodyHasThem) {
