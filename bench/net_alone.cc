@@ -86,14 +86,21 @@ class Plain final : public Way {
   Fd fd_;
 };
 
+/// How a message is waited for.
+struct Waiting {
+  bool spins = false;
+  bool ahead = false;  ///< the next receive is posted before the last message is answered
+};
+
 /// The network. Where a test finds nothing it sleeps on the connection's descriptor, so that both ways share the
 /// machine alike with whatever else runs; with several sockets, which one call cannot wait for, and over verbs, it
 /// yields.
 class Network final : public Way {
  public:
   /// `data`: what all messages lie in.
-  Network(plugin::Net& net, void* sender, void* receiver, std::span<std::byte> data)
+  Network(plugin::Net& net, void* sender, void* receiver, std::span<std::byte> data, Waiting waiting)
       : net_(net),
+        waiting_(waiting),
         sender_(sender),
         receiver_(receiver),
         sent_(must(net.registerMemory(sender, data.data(), data.size(), plugin::PtrKind::Host))),
@@ -111,7 +118,17 @@ class Network final : public Way {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   void send(const std::byte* data, std::size_t bytes) override { sendMany(data, bytes, 1); }
-  void recv(std::byte* data, std::size_t bytes) override { recvMany(data, bytes, 1); }
+  void recv(std::byte* data, std::size_t bytes) override {
+    if (!waiting_.ahead) return recvMany(data, bytes, 1);
+    const plugin::NetBuffer buffer{.data = data, .bytes = bytes, .registration = received_};
+    const auto post = [&] {
+      while (ahead_ == nullptr) ahead_ = must(net_.irecv(receiver_, {&buffer, 1}));
+    };
+    post();
+    while (!must(net_.test(ahead_, {}))) pause();
+    ahead_ = nullptr;
+    post();
+  }
   void sendMany(const std::byte* data, std::size_t bytes, int count) override {
     const plugin::NetBuffer message{.data = const_cast<std::byte*>(data), .bytes = bytes, .registration = sent_};
     pipeline(count, {sendFd_, POLLOUT, 0}, [&] { return net_.isend(sender_, message); });
@@ -122,6 +139,9 @@ class Network final : public Way {
   }
 
  private:
+  void pause() const {
+    if (!waiting_.spins) ::sched_yield();
+  }
   template <class Post>
   void pipeline(int count, pollfd wait, const Post& post) {
     std::array<void*, kDepth> requests{};
@@ -137,12 +157,14 @@ class Network final : public Way {
       } else if (wait.fd >= 0 && done < posted) {
         static_cast<void>(::poll(&wait, 1, -1));
       } else {
-        ::sched_yield();
+        pause();
       }
     }
   }
 
   plugin::Net& net_;
+  Waiting waiting_;
+  void* ahead_ = nullptr;  ///< the next receive
   void* sender_;
   void* receiver_;
   void* sent_;
@@ -157,7 +179,8 @@ void exchangeBytes(int fd, bool first, const void* mine, void* theirs, std::size
   if (first ? !(put() && get()) : !(get() && put())) std::_Exit(1);
 }
 
-std::unique_ptr<Way> openNetwork(plugin::Net& net, int device, int control, bool first, std::span<std::byte> data) {
+std::unique_ptr<Way> openNetwork(plugin::Net& net, int device, int control, bool first, std::span<std::byte> data,
+                                 Waiting waiting) {
   plugin::NetHandle mine{}, theirs{};
   void* listener = must(net.listen(device, mine));
   exchangeBytes(control, first, mine.data(), theirs.data(), mine.size());
@@ -168,7 +191,7 @@ std::unique_ptr<Way> openNetwork(plugin::Net& net, int device, int control, bool
     ::sched_yield();
   }
   net.closeListen(listener).ignore();
-  return std::make_unique<Network>(net, sender, receiver, data);
+  return std::make_unique<Network>(net, sender, receiver, data, waiting);
 }
 
 std::unique_ptr<Way> openPlain(int control, bool first) {
@@ -191,7 +214,8 @@ struct Figures {
   double gigabytesPerSecond = 0;
 };
 
-Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> data, int repeats) {
+/// `streams`: also one-way.
+Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> data, int repeats, bool streams) {
   const int rounds = static_cast<int>(std::clamp<std::size_t>((16u << 20) / (bytes + 4096), 4, 2000));
   const auto pingPong = [&](int count) {
     for (int i = 0; i < count; ++i) {
@@ -213,6 +237,7 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> da
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const double there = secondsOf([&] { pingPong(rounds); }) / rounds / 2;
     best.halfRoundTripUs = std::min(best.halfRoundTripUs, there * 1e6);
+    if (!streams) continue;
     const double stream = secondsOf([&] { oneWay(rounds * 4); }) / (rounds * 4);
     best.gigabytesPerSecond = std::max(best.gigabytesPerSecond, static_cast<double>(bytes) / stream / 1e9);
   }
@@ -222,7 +247,8 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> da
 struct Asked {
   std::string net = "Socket";
   std::vector<int> devices{0, 0};  ///< of each process
-  int repeats = 9;                 ///< the best counts
+  Waiting waiting;
+  int repeats = 9;  ///< the best counts
   std::vector<std::size_t> sizes{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 };
 
@@ -238,15 +264,16 @@ void run(const Asked& asked, int control, bool first) {
   const auto net = must(source->open({.commId = 1, .who = first ? "the first process" : "the second process"}));
   std::vector<std::byte> data(*std::max_element(asked.sizes.begin(), asked.sizes.end()));
   const bool beside = asked.net == "Socket";
+  const bool streams = !asked.waiting.ahead;  // a receive is left over
   const auto plain = beside ? openPlain(control, first) : nullptr;
-  const auto network = openNetwork(*net, asked.devices[first ? 0 : 1], control, first, data);
+  const auto network = openNetwork(*net, asked.devices[first ? 0 : 1], control, first, data, asked.waiting);
   if (first) {
     std::printf("# %s, two processes: half of a round trip, and messages of one direction\n", asked.net.c_str());
     std::printf("#%9s %14s %12s%s\n", "bytes", "network us", "GB/s", beside ? "       plain us         GB/s" : "");
   }
   for (const std::size_t bytes : asked.sizes) {
-    const Figures alone = beside ? measure(*plain, first, bytes, data, asked.repeats) : Figures{};
-    const Figures figures = measure(*network, first, bytes, data, asked.repeats);
+    const Figures alone = beside ? measure(*plain, first, bytes, data, asked.repeats, streams) : Figures{};
+    const Figures figures = measure(*network, first, bytes, data, asked.repeats, streams);
     if (!first) continue;
     std::printf("%10zu %14.1f %12.4f", bytes, figures.halfRoundTripUs, figures.gigabytesPerSecond);
     if (beside) std::printf(" %14.1f %12.4f", alone.halfRoundTripUs, alone.gigabytesPerSecond);
@@ -284,7 +311,14 @@ int main(int argc, char** argv) {
   app.add_option("--sizes", asked.sizes, "bytes of a message, such as 8,64K,1M")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--spin", asked.waiting.spins, "never give the processor away while a message is under way");
+  app.add_flag("--ahead", asked.waiting.ahead,
+               "in ping-pong, post each receive before the message that it answers: one size alone");
   app.add_option("--repeats", asked.repeats, "timings, of which the best is printed")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
+  if (asked.waiting.ahead && asked.sizes.size() != 1) {
+    static_cast<void>(std::fprintf(stderr, "net_alone: --ahead wants one size: a receive is left over\n"));
+    return 2;
+  }
   return tutti::start(asked);
 }
