@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two ranks over the network IB, beside the network Socket, and perftest's programs as the roof, in one run.
 
-usage: compare_verbs.py [--build BUILD] [--rounds N] [--seconds N] [-o TABLE.md]
+usage: compare_verbs.py [--build BUILD] [--rounds N] [--seconds N] [--latency] [-o TABLE.md]
 
 Runs in a virtual machine with two software RDMA NICs (tests/rdma/vm; `tools/install-deps --rdma` fetches what it needs,
 perftest is a package of Debian's: without it its columns stay empty). Each rank is a process with a NIC of its own; for
@@ -13,6 +13,8 @@ the runs that did not fail.
   latency   SendRecv of 8 bytes: the time of a call, which waits for the other's
   alone     net_alone: the network IB without GPUs and kernels, messages of one direction and half a round trip
   roof      ib_write_bw and ib_write_lat between the same NICs, with our settings of the queue pair
+
+--latency measures what 8 bytes take alone, with and without what our network does beyond perftest's programs.
 """
 import argparse
 import json
@@ -36,22 +38,27 @@ COMMON = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_IB_TIMEOUT": "
 NETWORKS = ("IB", "Socket")
 
 
+def said_by(command, name, **env):
+    """What the command prints. None: it failed, which stderr says by the name, or ran for more than 200 s."""
+    child = subprocess.Popen(command, env={**os.environ, **COMMON, **env}, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        said, _ = child.communicate(timeout=200)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        said = child.communicate()[0] + "\nstill running after 200 s"
+    if child.returncode == 0:
+        return said
+    print(f"{name} ended with {child.returncode}:\n{said[-3000:]}", file=sys.stderr, flush=True)
+    return None
+
+
 def bench(build, program, network, size, iterations):
     """Microseconds of a call, median of five timings. None: the program has failed, and said why on stderr."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        env = {**os.environ, **COMMON, "NCCL_NET": network}
         command = [build / "softgpu-run", "-n", "2", build / "bench" / f"{program}_perf", "-p", "2", "-b", str(size), "-e",
                    str(size), "-n", str(iterations), "-w", "5", "--repeat", "5", "-a", "3", "--json", out.name]
-        child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                 start_new_session=True)
-        try:
-            said, _ = child.communicate(timeout=200)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            said = child.communicate()[0] + "\nstill running after 200 s"
-        if child.returncode != 0:
-            print(f"{program} of {size} bytes over {network} ended with {child.returncode}:\n{said[-3000:]}",
-                  file=sys.stderr, flush=True)
+        if said_by(command, f"{program} of {size} bytes over {network}", NCCL_NET=network) is None:
             return None
         text = pathlib.Path(out.name).read_text()
     return json.loads(text)["results"][0]["out_of_place"]["time_us"]
@@ -82,28 +89,42 @@ def roof(size):
     return row[3] * 1.048576 if row else None
 
 
-def latency_roof():
-    """Microseconds one way of 8 bytes, ib_write_lat's typical one."""
-    row = perftest("ib_write_lat", "-s", "8", "-n", "500")
+def latency_roof(program="ib_write_lat"):
+    """Microseconds one way of 8 bytes, perftest's typical one."""
+    row = perftest(program, "-s", "8", "-n", "500")
     return row[4] if row else None
 
 
-def alone(build):
+def alone(build, sizes=(8, *SIZES.values()), *options):
     """The network IB without GPUs: {bytes: (microseconds one way, MB/s)}. Empty: it failed, and said why on stderr."""
-    command = [build / "bench/net_alone", "--net", "IB", "--devices", "0,1", "--repeats", "1", "--sizes",
-               ",".join(map(str, (8, *SIZES.values())))]
-    child = subprocess.Popen(command, env={**os.environ, **COMMON}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True, start_new_session=True)
-    try:
-        said, _ = child.communicate(timeout=200)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        said = child.communicate()[0] + "\nstill running after 200 s"
-    if child.returncode != 0:
-        print(f"net_alone ended with {child.returncode}:\n{said[-3000:]}", file=sys.stderr, flush=True)
-        return {}
+    command = [build / "bench/net_alone", "--net", "IB", "--devices", "0,1", "--repeats", "1", *options, "--sizes",
+               ",".join(map(str, sizes))]
+    said = said_by(command, "net_alone") or ""
     rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+)$", said, re.M)
     return {int(size): (float(us), float(rate) * 1000) for size, us, rate in rows}
+
+
+PARTS = {"ib_write_lat: a write, whose target is watched in memory": None,
+         "ib_send_lat: a message into a receive, a completion at each end": None,
+         "the network IB": (),
+         "the same, which never gives its processor away": ("--spin",),
+         "the same, with each receive granted before it is waited for": ("--ahead",),
+         "the same, with both": ("--spin", "--ahead")}
+
+
+def taken_apart(build, rounds):
+    """What 8 bytes take one way, by PARTS."""
+    found = {}
+    for _ in range(rounds):
+        for name, options in PARTS.items():
+            spent = latency_roof(name.split(":")[0]) if options is None else alone(build, (8,), *options).get(8, (None,))[0]
+            found.setdefault(name, []).append(spent)
+    return found
+
+
+def parts_table(found):
+    lines = [f"8 bytes one way, medians of {len(next(iter(found.values())))} rounds.", "", "| what | us |", "|---|---|"]
+    return "\n".join(lines + [f"| {name} | {cell(median(values), 1)} |" for name, values in found.items()]) + "\n"
 
 
 def inside(build, rounds, seconds):
@@ -171,22 +192,24 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=1500, help="no round begins when that is likely to be passed")
+    parser.add_argument("--latency", action="store_true", help="of 8 bytes alone, taken apart")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     build = asked.build.resolve()
     if asked.inside:
-        json.dump(inside(build, asked.rounds, asked.seconds), sys.stdout)
+        found = taken_apart(build, asked.rounds) if asked.latency else inside(build, asked.rounds, asked.seconds)
+        json.dump(found, sys.stdout)
         return 0
     command = [HERE.parent / "tests/rdma/vm", "--timeout", str(asked.seconds + 300), "--mem", "2048", "--", sys.executable,
                HERE / "compare_verbs.py", "--inside", "--build", build, "--rounds", str(asked.rounds), "--seconds",
-               str(asked.seconds)]
+               str(asked.seconds), *(["--latency"] if asked.latency else [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     if done.returncode != 0:
         print(f"compare_verbs: the virtual machine ended with {done.returncode}", file=sys.stderr)
         return 1
-    text = table(json.loads(done.stdout))
+    text = (parts_table if asked.latency else table)(json.loads(done.stdout))
     if asked.output:
         asked.output.write_text(text)
     print(text, end="")
