@@ -4,7 +4,9 @@
 //   circle RANK SIZE stream    (NCCL_COMM_ID names the root) all calls on one stream
 //   circle RANK SIZE streams   each communicator on a stream of its own, which waits for the stream before it
 //   circle RANK SIZE host      the calls open connections, and wait for their peers on the host
-//   circle RANK SIZE late      in one order, the last rank twelve seconds later than the others
+//   circle RANK SIZE late FILE   in one order, the last rank not before there is that file
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -20,7 +22,6 @@
 namespace {
 
 constexpr std::size_t kCount = 1 << 16;
-constexpr std::chrono::seconds kLate{12};
 
 struct Channel {
   ncclComm_t comm = nullptr;
@@ -51,14 +52,20 @@ void waitFor(cudaStream_t stream, cudaStream_t before) {
   CHECK(cudaEventDestroy(event), cudaSuccess);
 }
 
+/// Whoever waits for it ends the program at the latest.
+void awaitFile(const char* name) {
+  while (::access(name, F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return EXIT_FAILURE;
+  if (argc < 4) return EXIT_FAILURE;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int rank = std::atoi(argv[1]);
   const int size = std::atoi(argv[2]);
   const std::string how = argv[3];
+  if (how == "late" && argc != 5) return EXIT_FAILURE;
   CHECK(cudaSetDevice(rank), cudaSuccess);
   ncclUniqueId id;
   CHECK(ncclGetUniqueId(&id), ncclSuccess);
@@ -73,7 +80,7 @@ int main(int argc, char** argv) {
     const int which = how == "late" ? i : (rank + i) % size;
     if (isMember(rank, size, which)) order.push_back(channels[static_cast<std::size_t>(which)]);
   }
-  if (how == "late" && rank == size - 1) std::this_thread::sleep_for(kLate);
+  if (how == "late" && rank == size - 1) awaitFile(argv[4]);
   for (std::size_t i = 0; i < order.size(); ++i) {
     cudaStream_t stream = how == "streams" ? order[i].stream : order.front().stream;
     if (how == "streams" && i > 0) waitFor(stream, order[i - 1].stream);
