@@ -84,14 +84,17 @@ def kernels_of_survivors_end_when_a_rank_is_killed():
 
 
 def channels_are_timed_by_the_clock_of_their_kernel():
-    calls = 6
-    with tempfile.TemporaryDirectory() as folder:
-        ptx(2, PERF, "-g", 2, "-b", "64K", "-e", "64K", "-n", calls - 1, "-w", 1, "-c", 0, NCCL_ALGO="Ring",
-            TUTTI_TRACE=f"{folder}/a.trace")
-        told = TraceFile(os.path.join(folder, "a.trace")).of(Kind.KERNEL)
-    kernels = {(one.comm, one.number): one for one in told if one.a == WHOLE}
-    channels = [one for one in told if one.a != WHOLE]
-    check(len(kernels) >= 2 * calls, f"{len(kernels)} kernels of 2 ranks and {calls} calls")
+    # Calls that follow each other within 4 ms are not timed, nor are those of a device that is too busy to say its time.
+    for _ in range(5):
+        with tempfile.TemporaryDirectory() as folder:
+            ptx(2, PERF, "-g", 2, "-b", "64K", "-e", "64K", "-n", 20, "-w", 1, "-c", 0, NCCL_ALGO="Ring",
+                TUTTI_TRACE=f"{folder}/a.trace")
+            told = TraceFile(os.path.join(folder, "a.trace")).of(Kind.KERNEL)
+        kernels = {(one.comm, one.number): one for one in told if one.a == WHOLE}
+        channels = [one for one in told if one.a != WHOLE]
+        if len({comm for comm, _ in kernels}) == 2:
+            break
+    check(len({comm for comm, _ in kernels}) == 2, f"{len(kernels)} kernels, not of both ranks")
     for launch, kernel in kernels.items():
         own = [one for one in channels if (one.comm, one.number) == launch]
         check(len({one.a for one in own}) == len(own) > 0, f"channels of launch {launch}: {own}")
