@@ -108,6 +108,44 @@ class Native(unittest.TestCase):
                     torch.add(torch.tensor([4.0, 6.0], device="cuda"), 1, out=out)
             self.assertEqual(out.cpu().tolist(), [5, 7])
 
+    def test_an_output_that_is_resized_has_the_strides_of_its_result(self):
+        values = torch.arange(6.0).reshape(2, 3)
+        turned = values.cuda().t()
+        for way in ("native", "python", "captured", "captured empty"):
+            out = torch.full((0 if way == "captured empty" else 10,), 9.0, device="cuda")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch says that it resizes
+                if way == "native":
+                    torch.add(turned, 1, out=out)
+                elif way == "python":
+                    torch.sort(turned, 1, out=(out, torch.empty(0, dtype=torch.int64, device="cuda")))
+                    out += 1
+                else:
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph):
+                        torch.add(turned, 1, out=out)
+                    out.fill_(0)
+                    graph.replay()
+                    torch.cuda.synchronize()
+            self.assertEqual(out.cpu().tolist(), (values.t() + 1).tolist(), way)
+
+    def test_an_output_that_is_too_small_is_refused_in_a_graph_as_well(self):
+        out = torch.zeros(2, device="cuda")
+        with self.assertRaisesRegex(RuntimeError, "storage"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                torch.add(torch.ones(3, device="cuda"), 1, out=out)
+
+    def test_kernels_of_another_backend_are_not_taken_for_those_in_python(self):
+        other = torch.library.Library("aten", "IMPL")
+        other.impl("max.dim_max", lambda *_, **__: self.fail("another backend's kernel"), "PrivateUse1")
+        try:
+            largest, places = torch.empty(0, device="cuda"), torch.empty(0, dtype=torch.int64, device="cuda")
+            torch.max(torch.tensor([[1.0, 5.0], [7.0, 2.0]], device="cuda"), 1, out=(largest, places))
+        finally:
+            other._destroy()
+        self.assertEqual((largest.cpu().tolist(), places.cpu().tolist()), ([5, 7], [1, 0]))
+
     def test_lazy_conjugates_and_strides_are_kept(self):
         values = torch.tensor([[1 + 2j, 3 - 1j], [0 + 1j, 2 + 0j]], device="cuda")
         self.assertEqual((values.conj() @ values.t()).cpu().tolist(), (values.cpu().conj() @ values.cpu().t()).tolist())

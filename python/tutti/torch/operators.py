@@ -17,7 +17,7 @@ _AS_THEY_ARE = {
 }
 # PyTorch has no CUDA kernel under these names: it chooses one inside, from libraries of kernels.
 _CHOSEN_INSIDE = ("aten::convolution", "aten::convolution_backward", "aten::copy_")
-_libraries = []  # what is registered goes with it
+_libraries = []  # PyTorch takes kernels back when the Library that has registered them is collected
 
 
 def _wrapped(number, others):
@@ -149,7 +149,11 @@ class HostOperator:
             seed = (given.get(self.random) or torch.cuda.default_generators[device.index]).initial_seed()
             host[self.random] = replay_generator(seed)
         trial = {name: _copied(value) if name in self.written else value for name, value in host.items()}
-        answer = self._answer(self._run(trial), given, device)
+        result = self._run(trial)
+        for name in self.outputs & given.keys():
+            if isinstance(given[name], torch.Tensor) and given[name].is_cuda:
+                host[name] = _sized(given[name], trial[name], host[name])
+        answer = self._answer(result, given, device)
         made = answer if isinstance(answer, tuple) and len(self.returned) > 1 else (answer,)
         into = [None if name is not None else _to_host(value) for name, value in zip(self.returned, made)]
 
@@ -189,7 +193,7 @@ class _Call:
         """An output of another size than its tensor has been given the right one, on the tensor's memory."""
         view = self._views.get(id(tensor))
         if view is not None and view.size() != tensor.size():
-            tensor.resize_(view.size())
+            tensor.as_strided_(view.size(), view.stride(), view.storage_offset())
 
     def _view(self, tensor, is_output):
         """The same for the same tensor: operators look whether arguments are one."""
@@ -205,6 +209,17 @@ class _Call:
             view = host_view(tensor)
         self._views[id(tensor)] = view
         return view
+
+
+def _sized(tensor, result, view):
+    """An output with the size of its result, which a graph that is captured will write; its view."""
+    if result.size() == tensor.size():
+        return view
+    if tensor.numel() == 0:
+        replace(tensor, result)
+    else:
+        tensor.as_strided_(result.size(), result.stride(), tensor.storage_offset())
+    return host_view(tensor)
 
 
 def _to_device(value, device):
