@@ -154,7 +154,7 @@ class Network final : public Way {
       }
       if (done < posted && must(net_.test(requests[static_cast<std::size_t>(done % kDepth)], {}))) {
         ++done;
-      } else if (wait.fd >= 0 && done < posted) {
+      } else if (!waiting_.spins && wait.fd >= 0 && done < posted) {
         static_cast<void>(::poll(&wait, 1, -1));
       } else {
         pause();
@@ -244,6 +244,11 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> da
   return best;
 }
 
+void print(const Figures& figures, bool streams) {
+  std::printf(" %14.1f", figures.halfRoundTripUs);
+  if (streams) std::printf(" %12.4f", figures.gigabytesPerSecond);
+}
+
 struct Asked {
   std::string net = "Socket";
   std::vector<int> devices{0, 0};  ///< of each process
@@ -269,14 +274,16 @@ void run(const Asked& asked, int control, bool first) {
   const auto network = openNetwork(*net, asked.devices[first ? 0 : 1], control, first, data, asked.waiting);
   if (first) {
     std::printf("# %s, two processes: half of a round trip, and messages of one direction\n", asked.net.c_str());
-    std::printf("#%9s %14s %12s%s\n", "bytes", "network us", "GB/s", beside ? "       plain us         GB/s" : "");
+    const char* const rate = streams ? "         GB/s" : "";
+    std::printf("#%9s %14s%s%s%s\n", "bytes", "network us", rate, beside ? "       plain us" : "", beside ? rate : "");
   }
   for (const std::size_t bytes : asked.sizes) {
     const Figures alone = beside ? measure(*plain, first, bytes, data, asked.repeats, streams) : Figures{};
     const Figures figures = measure(*network, first, bytes, data, asked.repeats, streams);
     if (!first) continue;
-    std::printf("%10zu %14.1f %12.4f", bytes, figures.halfRoundTripUs, figures.gigabytesPerSecond);
-    if (beside) std::printf(" %14.1f %12.4f", alone.halfRoundTripUs, alone.gigabytesPerSecond);
+    std::printf("%10zu", bytes);
+    print(figures, streams);
+    if (beside) print(alone, streams);
     std::printf("\n");
     static_cast<void>(std::fflush(stdout));
   }
