@@ -71,8 +71,7 @@ void warnOfRetry(const LinkAttempt& attempt, const LinkEnds& ends, std::string_v
   const auto& [self, peer] = ends;
   warn(
       "Transport {} between rank {} (host {}, device {}) and rank {} (host {}, device {}) does not work: {}. Trying "
-      "the "
-      "next one",
+      "the next one",
       transportName, self.rank, self.hostName.data(), self.cudaDevice, peer.rank, peer.hostName.data(), peer.cudaDevice,
       attempt.error.ok() ? "its self-test, a pattern written by one side and read by the other, did not pass, or the "
                            "other side could not open it"

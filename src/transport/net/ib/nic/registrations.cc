@@ -35,8 +35,7 @@ std::string memlockRemedy(int error, std::size_t asked, std::size_t held) {
   if (!limit) {
     return fmt::format(
         ". RLIMIT_MEMLOCK is unlimited, so this is a limit of the NIC or of the host's memory: {} bytes were asked "
-        "for, "
-        "{} are registered",
+        "for, {} are registered",
         asked, held);
   }
   return fmt::format(
@@ -93,13 +92,15 @@ Status Registrations::refused(const Key& key, const MemoryRange& range, int erro
               errnoText(error), key.bytes, key.first, memlockRemedy(error, key.bytes, bytes_));
 }
 
+// rdma-core's libibverbs says of every region that it is as long as was asked for; NCCL_IBVERBS_LIB may be another.
 Status Registrations::tooShort(const Key& key, ibv_mr* region) const {
   const std::size_t covered = region->length;
   verbs_.dereg_mr(region);
-  return fail(ncclSystemError,
-              "NET/IB : {} has registered {} of the {} bytes at {:#x}: its driver does not keep to what libibverbs "
-              "promises. Update the driver, or leave the NIC out (NCCL_IB_HCA=^{})",
-              name_, covered, key.bytes, key.first, name_);
+  return fail(
+      ncclSystemError,
+      "NET/IB : {} has registered {} of the {} bytes at {:#x}: that is not what libibverbs promises. Update the "
+      "library and the driver, or leave the NIC out (NCCL_IB_HCA=^{})",
+      name_, covered, key.bytes, key.first, name_);
 }
 
 Result<ibv_mr*> Registrations::acquire(const MemoryRange& range) {
