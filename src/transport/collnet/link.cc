@@ -161,17 +161,20 @@ Result<std::unique_ptr<LaneSet>> CollNetLink::makeSet(const LaneSetShape& shape,
          LaneSet::create(*setup_.gpu, shape, {setup_.send.onDevice, setup_.recv.onDevice}, about, setup_.ledger));
   auto set = std::make_unique<LaneSet>(std::move(made));
   const std::size_t before = registrations_.size();
+  Status registered;
   {
     const auto harmless = onDevice ? std::make_unique<ErrorsAsInfo>() : nullptr;
-    const Status registered = registerSet(*set, driver);
+    registered = registerSet(*set, driver);
     if (registered.ok()) return set;
-    if (!onDevice) return registered;
-    info(kInit | kNet, "{}: slots of {} lie in host memory, for the network refuses those in GPU memory: {}",
-         path().text(), shape.name, lastErrorText());
+    if (onDevice)
+      info(kInit | kNet, "{}: slots of {} lie in host memory, for the network refuses those in GPU memory: {}",
+           path().text(), shape.name, lastErrorText());
   }
+  // The memory goes with the set.
   for (; registrations_.size() > before; registrations_.pop_back()) {
     networkOf(setup_).deregisterMemory(connection_.end, registrations_.back()).ignore();
   }
+  if (!onDevice) return registered;
   setup_.send = {};
   setup_.recv = {};
   return makeSet(shape, driver);

@@ -233,6 +233,7 @@ class FakeCollNet final : public plugin::CollNet {
     if (!fabric_->ends_.contains(static_cast<FakeSwitch::End*>(connection)))
       fabric_->fault("deregistration after close");
     if (fabric_->registrations_.erase(known) == 0) fabric_->fault("deregistration twice");
+    static_cast<void>(*static_cast<volatile std::byte*>(known->data));  // it must be there as long as it is registered
     delete known;
     return {};
   }

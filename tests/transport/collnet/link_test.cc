@@ -85,18 +85,30 @@ bool logged(std::string_view part) {
 TEST(CollNetLink, KeepsItsSlotsInHostMemoryWhereTheNetworkRefusesThoseOnTheDevice) {
   const ScopedLog log("INFO");
   constexpr int kCuda = static_cast<int>(plugin::PtrKind::Cuda);
+  std::size_t told = 0;
   for (const int taken : {0, 1}) {  // one area is taken before the other is refused
     const auto ledger = std::make_shared<gpu::MemoryLedger>();
     const net::SlotPlace place{.onDevice = true, .flushes = true};
     CollNetWorld world({.place = place, .knobs = {{.refusesKinds = kCuda, .takesFirst = taken}}, .ledger = ledger});
     world.begin({kDirect, kTwoLanes});
     EXPECT_EQ(world.nodes[0].link->description(device::Direction::Recv), "COLLNET/Fake/0");
-    EXPECT_TRUE(logged("slots of CollNetDirect lie in host memory, for the network refuses those in GPU memory: "));
+    told += 2;
+    EXPECT_EQ(countOf(capturedText(), "slots of CollNetDirect lie in host memory, for the network refuses those"),
+              told);
     EXPECT_LT(ledger->bytes(gpu::MemoryClass::Persistent), 2u * 8 * 8192) << "no slots are there";
     world.step(0, wordsFor(CollNetFunc::AllReduce, 8192));
     world.step(1, wordsFor(CollNetFunc::AllReduce, 8192));
     EXPECT_EQ(world.nodes[0].network->flushes, 0u);
   }
+}
+
+TEST(CollNetLink, TakesBackWhatIsRegisteredBeforeItsMemoryGoes) {
+  allowLog("Fake: no such memory");
+  constexpr int kHost = static_cast<int>(plugin::PtrKind::Host);
+  CollNetWorld world({.knobs = {{.refusesKinds = kHost, .takesFirst = 1}}});
+  world.begin({});
+  EXPECT_EQ(world.nodes[0].link->addLanes(kTwoLanes).status().code(), ncclSystemError);
+  EXPECT_EQ(world.fabric->leftOpen(), 2u) << "connections, and no memory";
 }
 
 TEST(CollNetLink, GivesMemoryByItsAddressWhereADmaBufIsRefused) {
