@@ -142,7 +142,7 @@ class OwnLastError {
 };
 
 /// While it lives, errors and warnings of this thread are printed as INFO and are its own last error: for what may fail
-/// without harm. Why it did is in lastErrorText() until then. One at a time on a thread.
+/// without harm. Why it did is in lastErrorText() until then; of one within another, until the outer one ends.
 class ErrorsAsInfo {
  public:
   ErrorsAsInfo();

@@ -15,16 +15,19 @@ Status NetEndpoint::joinPool() {
   if (shared_ != nullptr && slots_.onDevice && shared_->deviceSlots() == nullptr) leaveDevice();
   if (shared_ != nullptr || groups_ == nullptr) return {};
   return fail(
-      ncclInternalError,
-      "{}: other connections of the channel share slots in GPU memory, which this one's network device does not "
-      "take. NCCL_NET_GDR_LEVEL=LOC keeps all slots in host memory",
+      ncclSystemError,
+      "{}: other connections of the channel share slots in GPU memory, and the network does not take that memory "
+      "for this one. NCCL_NET_GDR_LEVEL=LOC keeps all slots in host memory",
       path_.text());
 }
 
 void NetEndpoint::leaveDevice() {
   slots_ = {};
   describe();
-  connections_[kSimple]->describe(path_.description);
+  for (std::size_t j = 0; j < kConnections; ++j) {
+    const bool own = j != kSimple || sharedConnection_ == nullptr;  // others may stay on the device
+    if (connections_[j] != nullptr && own) connections_[j]->describe(path_.description);
+  }
 }
 
 const gpu::DeviceBuffer* NetEndpoint::deviceSlots() const {

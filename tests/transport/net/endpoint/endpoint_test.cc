@@ -254,6 +254,7 @@ TEST(NetEndpoint, KeepsItsSlotsInHostMemoryWhereTheNetworkRefusesThoseOnTheDevic
 
 TEST(NetEndpoint, GivesItsSlotsByTheirAddressWhereADmaBufIsRefused) {
   const ScopedLog log("INFO");
+  std::size_t told = 0;
   // This driver gives none, or the network takes none.
   for (const int refused : {0, kDmaBuf}) {
     const net::SlotPlace place{.onDevice = true, .dmaBuf = true, .orAddress = true};
@@ -261,7 +262,9 @@ TEST(NetEndpoint, GivesItsSlotsByTheirAddressWhereADmaBufIsRefused) {
     ASSERT_TRUE(ends.comeUp());
     EXPECT_EQ(ends.sender->description(), "NET/Fake/0/GDRDMA");
     EXPECT_EQ(ends.net.onDevice, 2u);
-    EXPECT_TRUE(logged("are given to the network by their address, for as a dma-buf they cannot be: "));
+    told += 2;
+    EXPECT_EQ(countOf(capturedText(), "are given to the network by their address, for as a dma-buf they cannot be: "),
+              told);
     carry(ends);
     ends.close();
   }
@@ -310,7 +313,6 @@ TEST(NetEndpoint, GivesSlotsOnTheDeviceAsDmaBufsWhereItIsTold) {
   EXPECT_EQ(net.leftOpen(), 0u);
 }
 
-/// Ends of two connections for messages on one channel of rank 0, each with its slots at a place of its own.
 TEST(NetEndpoint, SharesSlotsInHostMemoryWithThoseThatCameFirst) {
   const ScopedLog log("INFO");
   FakeNet net({.refusesKinds = kCuda});
@@ -339,6 +341,7 @@ TEST(NetEndpoint, SharesSlotsInHostMemoryWithThoseThatCameFirst) {
   EXPECT_EQ(net.leftOpen(), 0u);
 }
 
+/// Ends of two connections for messages on one channel of rank 0, each with its slots at a place of its own.
 TEST(NetEndpoint, NamesTheRemedyWhereItsChannelSharesSlotsThatItsNetworkCannotReach) {
   FakeNet net;
   const auto placeOf = [](const transport::LinkSpec& link, device::Direction) {
@@ -363,7 +366,9 @@ TEST(NetEndpoint, NamesTheRemedyWhereItsChannelSharesSlotsThatItsNetworkCannotRe
       ends.push_back(std::move(sender));
       ends.push_back(std::move(receiver));
     }
-    expectLog("which this one's network device does not take. NCCL_NET_GDR_LEVEL=LOC keeps all slots in host memory");
+    expectLog(
+        "and the network does not take that memory for this one. NCCL_NET_GDR_LEVEL=LOC keeps all slots in host "
+        "memory");
   }
   EXPECT_EQ(net.leftOpen(), 0u);
 }
