@@ -100,8 +100,8 @@ def alone(build, sizes=(8, *SIZES.values()), *options):
     command = [build / "bench/net_alone", "--net", "IB", "--devices", "0,1", "--repeats", "1", *options, "--sizes",
                ",".join(map(str, sizes))]
     said = said_by(command, "net_alone") or ""
-    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+)$", said, re.M)
-    return {int(size): (float(us), float(rate) * 1000) for size, us, rate in rows}
+    rows = re.findall(r"^ *(\d+) +([\d.]+)(?: +([\d.]+))?$", said, re.M)
+    return {int(size): (float(us), float(rate) * 1000 if rate else None) for size, us, rate in rows}
 
 
 PARTS = {"ib_write_lat: a write, whose target is watched in memory": None,

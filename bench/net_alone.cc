@@ -46,6 +46,30 @@ T must(Result<T> result) {
   return std::move(result).value();
 }
 
+/// Calls of the network, by how they ended.
+struct CallTimes {
+  struct Kind {
+    const char* name;
+    double seconds = 0;
+    int calls = 0;
+  };
+  Kind posted{"posts of sends"};
+  Kind received{"posts of receives"};
+  Kind refused{"posts that it has no room for yet"};
+  Kind found{"tests of what is done"};
+  Kind waited{"tests of what is not"};
+
+  /// Prints what one of `rounds` took.
+  void print(double seconds, int rounds) const {
+    std::printf("# a round trip of %.1f us:", seconds * 1e6 / rounds);
+    for (const Kind* kind : {&posted, &received, &refused, &found, &waited}) {
+      std::printf("%s %.1f us in %.1f %s", kind == &posted ? "" : ",", kind->seconds * 1e6 / rounds,
+                  static_cast<double>(kind->calls) / rounds, kind->name);
+    }
+    std::printf("\n");
+  }
+};
+
 /// One way to move messages in both directions between this process and the other.
 class Way {
  public:
@@ -55,6 +79,8 @@ class Way {
   /// `count` messages, several under way.
   virtual void sendMany(const std::byte* data, std::size_t bytes, int count) = 0;
   virtual void recvMany(std::byte* data, std::size_t bytes, int count) = 0;
+  /// Where what its calls take is added up from now on; null: nowhere.
+  virtual void addTo(CallTimes* times) { static_cast<void>(times); }
 };
 
 /// Blocking calls on one TCP socket.
@@ -90,6 +116,7 @@ class Plain final : public Way {
 struct Waiting {
   bool spins = false;
   bool ahead = false;  ///< the next receive is posted before the last message is answered
+  bool parts = false;  ///< what calls of the network take is printed
 };
 
 /// The network. Where a test finds nothing it sleeps on the connection's descriptor, so that both ways share the
@@ -122,39 +149,63 @@ class Network final : public Way {
     if (!waiting_.ahead) return recvMany(data, bytes, 1);
     const plugin::NetBuffer buffer{.data = data, .bytes = bytes, .registration = received_};
     const auto post = [&] {
-      while (ahead_ == nullptr) ahead_ = must(net_.irecv(receiver_, {&buffer, 1}));
+      while (ahead_ == nullptr)
+        ahead_ = posted(&CallTimes::received, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
     };
     post();
-    while (!must(net_.test(ahead_, {}))) pause();
+    while (!done(ahead_)) pause();
     ahead_ = nullptr;
     post();
   }
   void sendMany(const std::byte* data, std::size_t bytes, int count) override {
     const plugin::NetBuffer message{.data = const_cast<std::byte*>(data), .bytes = bytes, .registration = sent_};
-    pipeline(count, {sendFd_, POLLOUT, 0}, [&] { return net_.isend(sender_, message); });
+    pipeline(count, {sendFd_, POLLOUT, 0},
+             [&] { return posted(&CallTimes::posted, [&] { return net_.isend(sender_, message); }); });
   }
   void recvMany(std::byte* data, std::size_t bytes, int count) override {
     const plugin::NetBuffer buffer{.data = data, .bytes = bytes, .registration = received_};
-    pipeline(count, {receiveFd_, POLLIN, 0}, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
+    pipeline(count, {receiveFd_, POLLIN, 0}, [&] {
+      return posted(&CallTimes::received, [&] { return net_.irecv(receiver_, {&buffer, 1}); });
+    });
   }
+  void addTo(CallTimes* times) override { times_ = times; }
 
  private:
   void pause() const {
     if (!waiting_.spins) ::sched_yield();
   }
+  /// The network's request; null: not now.
+  template <class Call>
+  void* posted(CallTimes::Kind CallTimes::*kind, const Call& call) {
+    void* request = nullptr;
+    const double seconds = secondsOf([&] { request = must(call()); });
+    count(request != nullptr ? kind : &CallTimes::refused, seconds);
+    return request;
+  }
+  bool done(void* request) {
+    bool over = false;
+    const double seconds = secondsOf([&] { over = must(net_.test(request, {})); });
+    count(over ? &CallTimes::found : &CallTimes::waited, seconds);
+    return over;
+  }
+  void count(CallTimes::Kind CallTimes::*kind, double seconds) {
+    if (times_ == nullptr) return;
+    (times_->*kind).seconds += seconds;
+    ++(times_->*kind).calls;
+  }
   template <class Post>
   void pipeline(int count, pollfd wait, const Post& post) {
     std::array<void*, kDepth> requests{};
     int posted = 0;
-    for (int done = 0; done < count;) {
-      while (posted < count && posted - done < kDepth) {
-        void* const request = must(post());
+    for (int over = 0; over < count;) {
+      while (posted < count && posted - over < kDepth) {
+        void* const request = post();
         if (request == nullptr) break;  // not now
         requests[static_cast<std::size_t>(posted++ % kDepth)] = request;
       }
-      if (done < posted && must(net_.test(requests[static_cast<std::size_t>(done % kDepth)], {}))) {
-        ++done;
-      } else if (!waiting_.spins && wait.fd >= 0 && done < posted) {
+      if (over < posted && done(requests[static_cast<std::size_t>(over % kDepth)])) {
+        ++over;
+      } else if (!waiting_.spins && wait.fd >= 0 && over < posted) {
         static_cast<void>(::poll(&wait, 1, -1));
       } else {
         pause();
@@ -164,6 +215,7 @@ class Network final : public Way {
 
   plugin::Net& net_;
   Waiting waiting_;
+  CallTimes* times_ = nullptr;
   void* ahead_ = nullptr;  ///< the next receive
   void* sender_;
   void* receiver_;
@@ -214,16 +266,26 @@ struct Figures {
   double gigabytesPerSecond = 0;
 };
 
+void pingPong(Way& way, bool first, std::size_t bytes, std::span<std::byte> data, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    if (first) way.send(data.data(), bytes);
+    way.recv(data.data(), bytes);
+    if (!first) way.send(data.data(), bytes);
+  }
+}
+
+void takeApart(Way& way, bool first, std::size_t bytes, std::span<std::byte> data) {
+  constexpr int kRounds = 500;
+  CallTimes times;
+  way.addTo(&times);
+  const double seconds = secondsOf([&] { pingPong(way, first, bytes, data, kRounds); });
+  way.addTo(nullptr);
+  if (first) times.print(seconds, kRounds);
+}
+
 /// `streams`: also one-way.
 Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> data, int repeats, bool streams) {
   const int rounds = static_cast<int>(std::clamp<std::size_t>((16u << 20) / (bytes + 4096), 4, 2000));
-  const auto pingPong = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      if (first) way.send(data.data(), bytes);
-      way.recv(data.data(), bytes);
-      if (!first) way.send(data.data(), bytes);
-    }
-  };
   const auto oneWay = [&](int count) {
     if (first) {
       way.sendMany(data.data(), bytes, count);
@@ -235,7 +297,7 @@ Figures measure(Way& way, bool first, std::size_t bytes, std::span<std::byte> da
   };
   Figures best{1e9, 0};
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    const double there = secondsOf([&] { pingPong(rounds); }) / rounds / 2;
+    const double there = secondsOf([&] { pingPong(way, first, bytes, data, rounds); }) / rounds / 2;
     best.halfRoundTripUs = std::min(best.halfRoundTripUs, there * 1e6);
     if (!streams) continue;
     const double stream = secondsOf([&] { oneWay(rounds * 4); }) / (rounds * 4);
@@ -280,6 +342,7 @@ void run(const Asked& asked, int control, bool first) {
   for (const std::size_t bytes : asked.sizes) {
     const Figures alone = beside ? measure(*plain, first, bytes, data, asked.repeats, streams) : Figures{};
     const Figures figures = measure(*network, first, bytes, data, asked.repeats, streams);
+    if (asked.waiting.parts) takeApart(*network, first, bytes, data);
     if (!first) continue;
     std::printf("%10zu", bytes);
     print(figures, streams);
@@ -321,6 +384,7 @@ int main(int argc, char** argv) {
   app.add_flag("--spin", asked.waiting.spins, "never give the processor away while a message is under way");
   app.add_flag("--ahead", asked.waiting.ahead,
                "in ping-pong, post each receive before the message that it answers: one size alone");
+  app.add_flag("--parts", asked.waiting.parts, "print what calls of the network take in ping-pong");
   app.add_option("--repeats", asked.repeats, "timings, of which the best is printed")->check(CLI::Range(1, 1000));
   CLI11_PARSE(app, argc, argv);
   if (asked.waiting.ahead && asked.sizes.size() != 1) {
