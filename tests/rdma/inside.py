@@ -2,7 +2,6 @@
 """What runs in the virtual machine with RDMA NICs: rxe0 on roce0, rxe1 on roce1, which reach each other.
 
   inside.py conformance   every collective, type, operation over one NIC for each rank, 2 and 4 ranks
-  inside.py types         all types, which takes minutes: by hand
   inside.py sanitized     a few of them, of what is built with AddressSanitizer
   inside.py ways          fewer of them, over each way that messages can take
   inside.py proof         the log proves which network and which NICs carry everything
@@ -42,12 +41,6 @@ def conform(ranks, *options, **env):
 
 
 def conformance():
-    # The network carries bytes: a type of each size, and one whose sums are rounded.
-    conform(2, "--quick", "--types", "int8,bfloat16,float,double")
-    conform(4, "--quick", "--types", "int8,float")
-
-
-def types():
     for ranks in (2, 4):
         start = time.monotonic()
         conform(ranks, "--quick")
@@ -392,7 +385,7 @@ def cycles():
         check(last < first + 10, f"{what} are left behind: {counts}")
 
 
-CASES = {"conformance": conformance, "types": types, "sanitized": sanitized, "ways": ways, "proof": proof, "faults": faults, "failover": failover,
+CASES = {"conformance": conformance, "sanitized": sanitized, "ways": ways, "proof": proof, "faults": faults, "failover": failover,
          "cycles": cycles,
          "gpu_direct": gpu_direct, "many": many}
 
