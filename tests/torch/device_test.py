@@ -135,6 +135,18 @@ class Graphs(unittest.TestCase):
             seen.append(drawn.tolist())
         self.assertNotEqual(*seen)
 
+    def test_draw_from_a_generator_of_their_own(self):
+        drawn = torch.zeros(40, device="cuda")
+        mine = torch.Generator(device="cuda").manual_seed(7)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(mine)
+        with torch.cuda.graph(graph):
+            for one in drawn.split(1):  # more often than there are streams to ask under
+                one.uniform_(generator=mine)
+        graph.replay()
+        torch.cuda.synchronize()
+        self.assertEqual(len(set(drawn.tolist())), 40)
+
 
 class Profiles(unittest.TestCase):
     def test_have_operators_and_no_kernels(self):

@@ -6,7 +6,7 @@ import torch
 
 from tutti.torch import capture, composed, native, streams
 from tutti.torch.memory import HOST, host_view, on_device, replace
-from tutti.torch.random import host_generator, replay_generator
+from tutti.torch.random import captured_seed, host_generator, replay_generator
 
 # No kernel runs in these: they allocate, make views, copy bytes or ask.
 _AS_THEY_ARE = {
@@ -146,7 +146,7 @@ class HostOperator:
         """Into the graph. Nothing that the call writes changes now: what it returns is made of copies."""
         seed = None
         if self.random is not None:
-            seed = (given.get(self.random) or torch.cuda.default_generators[device.index]).initial_seed()
+            seed = captured_seed(given.get(self.random), device)
             host[self.random] = replay_generator(seed)
         trial = {name: _copied(value) if name in self.written else value for name, value in host.items()}
         result = self._run(trial)

@@ -26,6 +26,18 @@ def host_generator(generator, device):
     return torch.Generator().manual_seed(_mixed(generator.initial_seed(), offset))
 
 
+def captured_seed(generator, device):
+    """The seed of a generator, as for host_generator(), while the current stream is captured. PyTorch up to 2.10 tells
+    no seeds then, but under another stream that is not. Streams come in turn from 32 that there are."""
+    if generator is None:
+        generator = torch.cuda.default_generators[device.index]
+    for _ in range(33):
+        with torch.cuda.stream(torch.cuda.Stream(device)):
+            if not torch.cuda.is_current_stream_capturing():
+                return generator.initial_seed()
+    raise RuntimeError(f"tutti.torch: all streams of {device} are captured, so its generator does not say its seed")
+
+
 def replay_generator(seed):
     """The same for an operator in a captured graph: other numbers at each replay."""
     return torch.Generator().manual_seed(_mixed(seed, next(_replays)))
