@@ -64,8 +64,9 @@ Result<void*> NetConnection::registerMemory(void* data, std::size_t bytes, plugi
 Result<void*> NetConnection::registerOnDevice(const gpu::DeviceBuffer& memory, const gpu::Device& device,
                                               const SlotPlace& place) {
   const std::string about = path_.text();
-  return remembered(
-      registerDeviceMemory(net_, connection_, DeviceRange{device, memory.data(), memory.size(), about}, place));
+  Result<void*> made =
+      registerDeviceMemory(net_, connection_, DeviceRange{device, memory.data(), memory.size(), about}, place);
+  return made.ok() ? remembered(std::move(made)) : made;
 }
 
 UserRegistrations& NetConnection::sendRegistered(const std::shared_ptr<transport::RegisteredMemory>& memory,

@@ -44,7 +44,7 @@ class NetConnection final : public SpareMemory, private MemoryRegistrar {
   void* connection() const { return connection_; }
   /// The result may be null and still valid; it lasts as long as this. The memory must outlive it: keep() sees to that.
   Result<void*> registerMemory(void* data, std::size_t bytes, plugin::PtrKind kind);
-  /// The same for memory of `device`, in the ways of `place`.
+  /// The same for memory of `device`, in the ways of `place`. Errors do not name the connection.
   Result<void*> registerOnDevice(const gpu::DeviceBuffer& memory, const gpu::Device& device, const SlotPlace& place);
 
   /// Sender, when it is connected: what `memory` has is sent from where it lies; the network is given it as it is given
