@@ -4,7 +4,7 @@
 //   circle RANK SIZE stream    (NCCL_COMM_ID names the root) all calls on one stream
 //   circle RANK SIZE streams   each communicator on a stream of its own, which waits for the stream before it
 //   circle RANK SIZE host      the calls open connections, and wait for their peers on the host
-//   circle RANK SIZE late FILE   in one order, the last rank not before there is that file
+//   circle RANK SIZE late FILE   in one order, the last rank when there is that file
 #include <unistd.h>
 
 #include <chrono>
@@ -52,9 +52,11 @@ void waitFor(cudaStream_t stream, cudaStream_t before) {
   CHECK(cudaEventDestroy(event), cudaSuccess);
 }
 
-/// Whoever waits for it ends the program at the latest.
+/// Two minutes at most.
 void awaitFile(const char* name) {
-  while (::access(name, F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int looks = 0; looks < 6000 && ::access(name, F_OK) != 0; ++looks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace
