@@ -59,6 +59,21 @@ def finish(ranks):
             process.close()
 
 
+def trace(folder, *arguments, **more):
+    """As `traced`, to the end; again where the machine was too busy for a device to say its time, as then no kernel of
+    it is timed for a second."""
+    for _ in range(10):
+        ranks = traced(folder, *arguments, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="PROFILE", **more)
+        finish(ranks)
+        said = "".join(process.output() for process in ranks)
+        check("goes on without the times of kernels" not in said, said)
+        if "did not say its time" not in said:
+            return
+        for name in os.listdir(folder):
+            os.remove(f"{folder}/{name}")
+    check(False, "a device did not say its time in any of ten jobs")
+
+
 def files(folder):
     return sorted(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".trace"))
 
@@ -208,7 +223,8 @@ def check_timeline(timeline, folder, size, times, nbytes=65536):
         check(timeline.count(name) == size * times, f"{timeline.count(name)} of {name}")
     for stage in ("init: init", "init: bootstrap"):
         check(timeline.count(stage) == size, f"{timeline.count(stage)} of {stage}")
-    check(timeline.count("kernel") >= size, "no kernels")
+    kernels = [sum(1 for _ in timeline.of_rank("kernel", rank)) for rank in range(size)]
+    check(all(kernels), f"so many kernels of each rank are timed: {kernels}")
     check(timeline.count("channel") >= timeline.count("kernel"), "no channels of kernels")
     check_channels(timeline)
     launches = [name for name in timeline.names if name.startswith("launch tutti_AllReduce_")]
@@ -247,14 +263,14 @@ def late_rank_is_named_with_how_late_it_was_and_what_others_lost():
 
 def timeline_has_every_call_launch_and_channel():
     with tempfile.TemporaryDirectory() as folder:
-        finish(traced(folder, 4, 40))
+        trace(folder, 4, 40)
         check_timeline(timeline_of(folder), folder, 4, 40)
 
 
 def calls_show_what_they_wait_for_beside_the_device():
     """The comparison of calls, each with its peers, and the end of the communicator."""
     with tempfile.TemporaryDirectory() as folder:
-        finish(traced(folder, 2, 5, TUTTI_CHECK_CALLS=1))
+        trace(folder, 2, 5, TUTTI_CHECK_CALLS=1)
         timeline = timeline_of(folder)
         check_whole(timeline, folder)
         for name, times in (("the calls of all ranks", 10), ("kernels that run", 2),
@@ -274,7 +290,7 @@ def waits_of(timeline, rank, late):
 def late_rank_is_seen_to_call_last_and_the_others_to_wait_for_it():
     times, late, lateness = 21, 2, 12 * MS
     with tempfile.TemporaryDirectory() as folder:
-        finish(traced(folder, 4, times, late=(late, lateness // MS)))
+        trace(folder, 4, times, late=(late, lateness // MS))
         timeline = timeline_of(folder)
         check_timeline(timeline, folder, 4, times)
         waits = [wait for rank in {0, 1, 2, 3} - {late} for wait in waits_of(timeline, rank, late)]
@@ -289,7 +305,7 @@ def late_rank_is_seen_to_call_last_and_the_others_to_wait_for_it():
 
 
 def trace_two_hosts(folder, **more):
-    finish(traced(folder, 2, 20, **TWO_HOSTS, **more))
+    trace(folder, 2, 20, **TWO_HOSTS, **more)
 
 
 def two_hosts_are_on_one_clock():
