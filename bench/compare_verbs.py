@@ -11,7 +11,7 @@ the runs that did not fail.
   message   rank 0 -> rank 1 by a Broadcast: bytes / time of a call, calls back to back
   both ways SendRecv, each rank to the other: bytes one way / time of a call
   latency   SendRecv of 8 bytes: the time of a call, which waits for the other's
-  alone     net_alone: the network IB without GPUs and kernels, messages of one direction and half a round trip
+  alone     net_alone: a network without GPUs and kernels, messages of one direction and, of IB, half a round trip
   roof      ib_write_bw and ib_write_lat between the same NICs, with our settings of the queue pair
 
 --latency measures what 8 bytes take alone, with and without what our network does beyond perftest's programs.
@@ -95,12 +95,13 @@ def latency_roof(program="ib_write_lat"):
     return row[4] if row else None
 
 
-def alone(build, sizes=(8, *SIZES.values()), *options):
-    """The network IB without GPUs: {bytes: (microseconds one way, MB/s)}. Empty: it failed, and said why on stderr."""
-    command = [build / "bench/net_alone", "--net", "IB", "--devices", "0,1", "--repeats", "1", *options, "--sizes",
+def alone(build, network, sizes=(8, *SIZES.values()), *options):
+    """A network without GPUs: {bytes: (microseconds one way, MB/s)}. Empty: it failed, and said why on stderr."""
+    command = [build / "bench/net_alone", "--net", network, "--devices", "0,1", "--repeats", "1", *options, "--sizes",
                ",".join(map(str, sizes))]
-    said = said_by(command, "net_alone") or ""
-    rows = re.findall(r"^ *(\d+) +([\d.]+)(?: +([\d.]+))?$", said, re.M)
+    said = said_by(command, f"net_alone over {network}") or ""
+    # Beside Socket stands plain TCP, which is not looked at here.
+    rows = re.findall(r"^ *(\d+) +([\d.]+)(?: +([\d.]+))?(?: .*)?$", said, re.M)
     return {int(size): (float(us), float(rate) * 1000 if rate else None) for size, us, rate in rows}
 
 
@@ -117,7 +118,7 @@ def taken_apart(build, rounds):
     found = {}
     for _ in range(rounds):
         for name, options in PARTS.items():
-            spent = latency_roof(name.split(":")[0]) if options is None else alone(build, (8,), *options).get(8, (None,))[0]
+            spent = latency_roof(name.split(":")[0]) if options is None else alone(build, "IB", (8,), *options).get(8, (None,))[0]
             found.setdefault(name, []).append(spent)
     return found
 
@@ -140,10 +141,12 @@ def inside(build, rounds, seconds):
                     spent = bench(build, program, network, size, iterations)
                     found.setdefault(f"{kind} {network} {name}", []).append(size / spent if spent else None)
             found.setdefault(f"roof {name}", []).append(roof(size))
-        without_gpus = alone(build)
-        for name, size in SIZES.items():
-            found.setdefault(f"alone {name}", []).append(without_gpus.get(size, (None, None))[1])
-        found.setdefault("latency alone", []).append(without_gpus.get(8, (None, None))[0])
+        for network in NETWORKS:
+            without_gpus = alone(build, network)
+            for name, size in SIZES.items():
+                found.setdefault(f"alone {network} {name}", []).append(without_gpus.get(size, (None, None))[1])
+            if network == "IB":
+                found.setdefault("latency alone", []).append(without_gpus.get(8, (None, None))[0])
         for network in NETWORKS:
             found.setdefault(f"latency {network}", []).append(bench(build, "sendrecv", network, 8, 200))
         found.setdefault("latency roof", []).append(latency_roof())
@@ -168,15 +171,20 @@ def table(found):
     m = {key: median(values) for key, values in found.items()}
     rounds = len(next(iter(found.values())))
     lines = [f"Median of {rounds} rounds; MB/s of one direction.", "",
-             "| size | message, IB | Socket | IB / Socket | alone | ib_write_bw | IB / roof | alone / roof | "
-             "both ways, IB | Socket | IB / Socket |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+             "| size | message, IB | Socket | IB / Socket | both ways, IB | Socket | IB / Socket |",
+             "|---|---|---|---|---|---|---|"]
     for name in SIZES:
-        one, other, top = m[f"message IB {name}"], m[f"message Socket {name}"], m[f"roof {name}"]
-        both, socket = m[f"both ways IB {name}"], m[f"both ways Socket {name}"]
-        bare = m[f"alone {name}"]
-        lines.append(f"| {name} | {cell(one)} | {cell(other)} | {ratio(one, other)} | {cell(bare)} | {cell(top)} | "
-                     f"{ratio(one, top)} | {ratio(bare, top)} | {cell(both)} | {cell(socket)} | {ratio(both, socket)} |")
+        cells = []
+        for kind in ("message", "both ways"):
+            ours, theirs = (m[f"{kind} {network} {name}"] for network in NETWORKS)
+            cells += [cell(ours), cell(theirs), ratio(ours, theirs)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", "| size | alone, IB | Socket | IB / Socket | ib_write_bw | alone, IB / roof | roof / alone, Socket |",
+              "|---|---|---|---|---|---|---|"]
+    for name in SIZES:
+        ours, theirs, top = m[f"alone IB {name}"], m[f"alone Socket {name}"], m[f"roof {name}"]
+        lines.append(f"| {name} | {cell(ours)} | {cell(theirs)} | {ratio(ours, theirs)} | {cell(top)} | "
+                     f"{ratio(ours, top)} | {ratio(top, theirs)} |")
     ours, theirs, bare, top = (m[f"latency {what}"] for what in ("IB", "Socket", "alone", "roof"))
     lines += ["", f"8 bytes: IB {cell(ours)} us, Socket {cell(theirs)} us, the network IB alone {cell(bare)} us, "
               f"ib_write_lat {cell(top, 1)} us; IB / roof {ratio(ours, top)}, alone / roof {ratio(bare, top)}."]
