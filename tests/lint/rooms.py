@@ -213,8 +213,8 @@ ROOMS = {
         "may": {"base": {}, "plugin/.": {"only": r"(event_mask|profiler)\.h"}},
     },
     "transport/common": {
-        "for": "what all transports share: their interface, layout of FIFOs, self-test",
-        "may": {"base/.": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "proxy": {}},
+        "for": "what all transports share: their interface, layout of FIFOs, self-test, handing out of descriptors",
+        "may": {"base": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "proxy": {}},
     },
     "transport/p2p": {
         "for": "P2P: peer access within a process and by CUDA IPC",

@@ -27,7 +27,7 @@ Result<std::unique_ptr<transport::Endpoint>> ShmEndpoint::open(const Surrounding
 }
 
 ShmEndpoint::~ShmEndpoint() {
-  if (wire_.ticket != Ticket{}) around_.server->withdraw(wire_.ticket);
+  if (wire_.ticket != transport::Ticket{}) around_.server->withdraw(wire_.ticket);
 }
 
 std::string ShmEndpoint::about() const {
@@ -105,11 +105,11 @@ Result<bool> ShmEndpoint::ready() {
 Result<bool> ShmEndpoint::fetched() {
   if (!fetch_) return peerOnDevice_ != nullptr;
   switch (fetch_->advance()) {
-    case FetchState::Pending:
+    case transport::FetchState::Pending:
       return false;
-    case FetchState::Done:
+    case transport::FetchState::Done:
       break;
-    case FetchState::Failed: {
+    case transport::FetchState::Failed: {
       const std::string why = fetch_->why();
       fetch_.reset();
       return fail(ncclRemoteError,

@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "gpu/memory.h"
+#include "transport/common/fd_fetch.h"
+#include "transport/common/fd_server.h"
 #include "transport/common/link_identity.h"
 #include "transport/common/pull_window.h"
 #include "transport/common/self_test.h"
 #include "transport/common/transport.h"
-#include "transport/shm/fd_fetch.h"
-#include "transport/shm/fd_server.h"
 #include "transport/shm/region.h"
 
 namespace tutti::shm {
@@ -25,7 +25,7 @@ using device::Direction;
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {
   std::uint64_t address = 0;   ///< of the memory in the owner's process; used only within it
-  Ticket ticket{};             ///< for the memory's descriptor; zero within one process
+  transport::Ticket ticket{};  ///< for the memory's descriptor; zero within one process
   gpu::MemoryWindow window{};  ///< the sender's, which the receiver may read instead of slots; empty at receivers
 };
 inline constexpr std::uint32_t kWireMagic = 0x73686d31;
@@ -41,7 +41,7 @@ struct Surroundings {
   const gpu::Device* device = nullptr;
   std::shared_ptr<const void> deviceOwner;    ///< may be null
   std::shared_ptr<gpu::MemoryLedger> ledger;  ///< counts device memory; may be null
-  std::shared_ptr<FdServer> server;
+  std::shared_ptr<transport::FdServer> server;
   milliseconds patience{};  ///< with a peer that does not hand out its memory
   bool pulls = false;       ///< receivers may read the sender's memory where it has a window
 };
@@ -90,10 +90,10 @@ class ShmEndpoint final : public transport::Endpoint {
   WireHandle peerWire_;
   std::shared_ptr<Region> own_;
   std::shared_ptr<Region> peer_;
-  std::byte* peerOnDevice_ = nullptr;  ///< null: not connected
-  std::optional<FdFetch> fetch_;       ///< while it is under way
-  transport::PullWindow window_;       ///< from the moment on when both ends know that it is used
-  transport::PullWindow proposed_;     ///< sender: that the receiver has not answered to
+  std::byte* peerOnDevice_ = nullptr;        ///< null: not connected
+  std::optional<transport::FdFetch> fetch_;  ///< while it is under way
+  transport::PullWindow window_;             ///< from the moment on when both ends know that it is used
+  transport::PullWindow proposed_;           ///< sender: that the receiver has not answered to
 };
 
 }  // namespace tutti::shm

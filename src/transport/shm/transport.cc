@@ -4,12 +4,18 @@
 #include "transport/shm/endpoint.h"
 
 namespace tutti::shm {
+namespace {
+
+constexpr transport::FdPurpose kPurpose{"SHM", "tutti-shm", "NCCL_SHM_DISABLE=1 does without shared memory"};
+
+}  // namespace
 
 ShmTransport::ShmTransport(const gpu::Device& device, ShmOptions options, std::shared_ptr<const void> deviceOwner,
                            std::shared_ptr<gpu::MemoryLedger> ledger)
     : options_(options),
-      around_(new Surroundings{&device, std::move(deviceOwner), std::move(ledger), std::make_shared<FdServer>(),
-                               options.patience, !options.directDisabled}) {}
+      around_(new Surroundings{&device, std::move(deviceOwner), std::move(ledger),
+                               std::make_shared<transport::FdServer>(kPurpose), options.patience,
+                               !options.directDisabled}) {}
 
 ShmTransport::~ShmTransport() = default;
 

@@ -1,4 +1,4 @@
-#include "transport/shm/fd_fetch.h"
+#include "transport/common/fd_fetch.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
 
 namespace {
 
@@ -42,30 +42,29 @@ FetchState FdFetch::step() {
 }
 
 FetchState FdFetch::knock() {
-  Fd line = transport::localSocket();
+  Fd line = localSocket();
   if (!line.valid()) return failed(fmt::format("a local socket failed: {}; {}", errnoText(errno), kDescriptors));
-  const transport::LocalName name = socketName(ticket_.server);
+  const LocalName name = socketName(ticket_.server);
   if (::connect(line.get(), name.generic(), name.length) != 0) {
     if (errno == EAGAIN || errno == EINTR) return again();
     if (errno == ECONNREFUSED)
       return failed("nobody offers it any more: that rank has ended or given up, look at its output");
     return failed(fmt::format("connecting to its local socket failed: {}", errnoText(errno)));
   }
-  if (!transport::peerIsOurUser(line.get())) return failed("its local socket belongs to another user");
+  if (!peerIsOurUser(line.get())) return failed("its local socket belongs to another user");
   FdRequest request;
   request.item = ticket_.item;
-  if (transport::sendPacket(line.get(), transport::packetOf(request)) != transport::PacketIo::Done) return again();
+  if (sendPacket(line.get(), packetOf(request)) != PacketIo::Done) return again();
   line_ = std::move(line);
   return FetchState::Pending;
 }
 
 FetchState FdFetch::receive() {
   FdReply reply{};
-  transport::ReceivedPacket packet =
-      transport::receivePacket(line_.get(), std::as_writable_bytes(std::span(&reply, 1)));
-  if (packet.state == transport::PacketIo::Again) return again();
+  ReceivedPacket packet = receivePacket(line_.get(), std::as_writable_bytes(std::span(&reply, 1)));
+  if (packet.state == PacketIo::Again) return again();
   line_.reset();
-  if (packet.state == transport::PacketIo::Gone) return again();
+  if (packet.state == PacketIo::Gone) return again();
   if (reply == FdReply::Granted && packet.attached.valid()) {
     fd_ = std::move(packet.attached);
     return FetchState::Done;
@@ -74,4 +73,4 @@ FetchState FdFetch::receive() {
   return failed("it does not offer it any more: that rank has given the connection up, look at its output");
 }
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport

@@ -1,23 +1,22 @@
-#include "transport/shm/fd_server.h"
+#include "transport/common/fd_server.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "base/threads/shortage.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
 namespace {
 
-constexpr const char* kRemedy =
-    "The descriptor limit may be reached (ulimit -n); NCCL_SHM_DISABLE=1 does without shared memory";
-
-transport::PacketIo sendReply(int line, FdReply reply, int fd = -1) {
-  return transport::sendPacket(line, transport::packetOf(reply), fd);
+PacketIo sendReply(int line, FdReply reply, int fd = -1) {
+  return sendPacket(line, packetOf(reply), fd);
 }
 
 }  // namespace
@@ -34,10 +33,13 @@ FdServer::~FdServer() {
 Status FdServer::open() {
   thread_.join();
   if (!waker_.valid()) waker_ = Waker::create();
-  if (!waker_.valid()) return fail(ncclSystemError, "SHM : eventfd failed: {}. {}", errnoText(errno), kRemedy);
+  const std::string remedy = fmt::format("The descriptor limit may be reached (ulimit -n); {}", purpose_.without);
+  if (!waker_.valid()) {
+    return fail(ncclSystemError, "{} : eventfd failed: {}. {}", purpose_.transport, errnoText(errno), remedy);
+  }
   ASSIGN(name_, randomToken());
-  TRY(listener_.open(socketName(name_), "SHM", kRemedy));
-  ASSIGN(thread_, Thread::start("tutti-shm", [this] { throughShortages([this] { run(); }); }));
+  TRY(listener_.open(socketName(name_), purpose_.transport, remedy));
+  ASSIGN(thread_, Thread::start(purpose_.thread, [this] { throughShortages([this] { run(); }); }));
   running_ = true;
   return {};
 }
@@ -109,10 +111,9 @@ void FdServer::acceptAll(std::vector<Visitor>& visitors) {
 
 FdServer::Visit FdServer::serve(int line) {
   FdRequest request;
-  const transport::ReceivedPacket packet =
-      transport::receivePacket(line, std::as_writable_bytes(std::span(&request, 1)));
-  if (packet.state == transport::PacketIo::Again) return Visit::Silent;
-  if (packet.state == transport::PacketIo::Gone) return Visit::Stranger;
+  const ReceivedPacket packet = receivePacket(line, std::as_writable_bytes(std::span(&request, 1)));
+  if (packet.state == PacketIo::Again) return Visit::Silent;
+  if (packet.state == PacketIo::Gone) return Visit::Stranger;
   if (packet.bytes != sizeof(request) || request.magic != FdRequest::kMagic) return Visit::Stranger;
   if (grant(line, request.item)) return Visit::Served;
   sendReply(line, FdReply::Refused);
@@ -125,9 +126,9 @@ bool FdServer::grant(int line, const Token& item) {
   const std::lock_guard lock(mutex_);
   const auto wanted = offers_.find(item);
   if (wanted == offers_.end()) return false;
-  const transport::PacketIo sent = sendReply(line, FdReply::Granted, wanted->second.get());
-  if (sent == transport::PacketIo::Done) offers_.erase(wanted);
+  const PacketIo sent = sendReply(line, FdReply::Granted, wanted->second.get());
+  if (sent == PacketIo::Done) offers_.erase(wanted);
   return true;
 }
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport

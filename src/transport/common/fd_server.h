@@ -13,10 +13,17 @@
 #include "base/status.h"
 #include "base/threads/thread.h"
 #include "base/threads/waker.h"
+#include "transport/common/fd_wire.h"
 #include "transport/common/local_socket.h"
-#include "transport/shm/fd_wire.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
+
+/// Whose memory it is that a server hands out. Texts that live as long as the process.
+struct FdPurpose {
+  const char* transport;  ///< "SHM": what errors begin with
+  const char* thread;     ///< name of the server's
+  const char* without;    ///< "NCCL_SHM_DISABLE=1 does without shared memory"
+};
 
 /// Listens at a local socket, with a thread that sleeps in poll, while something is on offer, and not longer. Who
 /// belongs to another user, says nothing, or has no valid ticket gets nothing and holds up nobody. A visitor that has
@@ -24,7 +31,8 @@ namespace tutti::shm {
 /// its line is closed without a word, and who belongs here comes again (fd_fetch.h). Any thread.
 class FdServer {
  public:
-  explicit FdServer(UnprovenPlaces& places = UnprovenPlaces::ofProcess()) : places_(places) {}
+  explicit FdServer(const FdPurpose& purpose, UnprovenPlaces& places = UnprovenPlaces::ofProcess())
+      : purpose_(purpose), places_(places) {}
   FdServer(const FdServer&) = delete;
   ~FdServer();
 
@@ -52,15 +60,16 @@ class FdServer {
   Visit serve(int line);
   bool grant(int line, const Token& item);
 
+  FdPurpose purpose_;
   UnprovenPlaces& places_;
   mutable std::mutex mutex_;
   std::map<Token, Fd> offers_;
   Token name_{};
-  transport::LocalListener listener_;  ///< open()'s while there is no thread, then the thread's
-  Waker waker_;                        ///< something was withdrawn, or the end has come
+  LocalListener listener_;  ///< open()'s while there is no thread, then the thread's
+  Waker waker_;             ///< something was withdrawn, or the end has come
   bool running_ = false;
   bool stopping_ = false;
   Thread thread_;
 };
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "transport/common/local_socket.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
 
 /// 128 random bits.
 using Token = std::array<std::byte, 16>;
@@ -34,8 +34,8 @@ enum class FdReply : std::uint8_t { Granted = 1, Refused = 2 };
 Result<Token> randomToken();
 
 /// Of the server's socket.
-inline transport::LocalName socketName(const Token& server) {
-  return transport::localName("shm", server);
+inline LocalName socketName(const Token& server) {
+  return localName("fd", server);
 }
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport

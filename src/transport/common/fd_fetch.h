@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "transport/shm/fd_wire.h"
+#include "transport/common/fd_wire.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
 
 enum class FetchState : std::uint8_t { Pending, Done, Failed };
 
@@ -37,4 +37,4 @@ class FdFetch {
   std::string why_;
 };
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport

@@ -1,5 +1,5 @@
 // Who gets a descriptor, who does not, and that nobody is held up by others.
-#include "transport/shm/fd_server.h"
+#include "transport/common/fd_server.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,16 +18,18 @@
 
 #include "base/socket/unproven.h"
 #include "support/log_capture.h"
+#include "transport/common/fd_fetch.h"
 #include "transport/common/local_strangers.h"
-#include "transport/shm/fd_fetch.h"
 
 namespace tutti::test {
 namespace {
 
-using shm::FdFetch;
-using shm::FdServer;
-using shm::FetchState;
-using shm::Ticket;
+using transport::FdFetch;
+using transport::FdServer;
+using transport::FetchState;
+using transport::Ticket;
+
+constexpr transport::FdPurpose kPurpose{"SHM", "tutti-shm", "NCCL_SHM_DISABLE=1 does without shared memory"};
 
 Deadline inTime() {
   return Deadline::in(std::chrono::seconds(20));
@@ -55,21 +57,21 @@ std::string contentOf(const Fd& fd) {
   return {text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-shm::FetchState finish(shm::FdFetch& fetch) {
-  shm::FetchState state = shm::FetchState::Pending;
-  comesTrue([&] { return (state = fetch.advance()) != shm::FetchState::Pending; });
+transport::FetchState finish(transport::FdFetch& fetch) {
+  transport::FetchState state = transport::FetchState::Pending;
+  comesTrue([&] { return (state = fetch.advance()) != transport::FetchState::Pending; });
   return state;
 }
 
-std::string fetched(const shm::Ticket& ticket) {
-  shm::FdFetch fetch(ticket, inTime());
-  return finish(fetch) == shm::FetchState::Done ? contentOf(fetch.take()) : "failed: " + fetch.why();
+std::string fetched(const transport::Ticket& ticket) {
+  transport::FdFetch fetch(ticket, inTime());
+  return finish(fetch) == transport::FetchState::Done ? contentOf(fetch.take()) : "failed: " + fetch.why();
 }
 
 /// Connected to the server, as anybody of this user can.
-Fd visitor(const shm::Ticket& ticket) {
+Fd visitor(const transport::Ticket& ticket) {
   Fd line(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const transport::LocalName name = shm::socketName(ticket.server);
+  const transport::LocalName name = transport::socketName(ticket.server);
   EXPECT_EQ(::connect(line.get(), name.generic(), name.length), 0);
   return line;
 }
@@ -82,20 +84,20 @@ bool isDropped(const Fd& line) {
 }
 
 TEST(FdServer, HandsOutWhatTheTicketIsFor) {
-  shm::FdServer server;
-  const shm::Ticket first = server.offer(someFile("first")).value();
-  const shm::Ticket second = server.offer(someFile("second")).value();
+  transport::FdServer server(kPurpose);
+  const transport::Ticket first = server.offer(someFile("first")).value();
+  const transport::Ticket second = server.offer(someFile("second")).value();
   EXPECT_EQ(fetched(second), "second");
   EXPECT_EQ(fetched(first), "first");
   EXPECT_TRUE(comesTrue([&] { return server.pending() == 0; }));
 }
 
 TEST(FdServer, ListensOnlyWhileSomethingIsOnOffer) {
-  shm::FdServer server;
+  transport::FdServer server(kPurpose);
   EXPECT_FALSE(server.listening());
   for (int i = 0; i < 3; ++i) {
-    const shm::Ticket taken = server.offer(someFile("a")).value();
-    const shm::Ticket withdrawn = server.offer(someFile("b")).value();
+    const transport::Ticket taken = server.offer(someFile("a")).value();
+    const transport::Ticket withdrawn = server.offer(someFile("b")).value();
     EXPECT_EQ(fetched(taken), "a");
     EXPECT_TRUE(server.listening());
     server.withdraw(withdrawn);
@@ -104,44 +106,44 @@ TEST(FdServer, ListensOnlyWhileSomethingIsOnOffer) {
 }
 
 TEST(FdServer, HandsOutOnce) {
-  shm::FdServer server;
+  transport::FdServer server(kPurpose);
   ASSERT_TRUE(server.offer(someFile("kept")).ok());
-  const shm::Ticket ticket = server.offer(someFile("once")).value();
+  const transport::Ticket ticket = server.offer(someFile("once")).value();
   EXPECT_EQ(fetched(ticket), "once");
   EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
 }
 
 TEST(FdServer, WithdrawnIsRefused) {
-  shm::FdServer server;
+  transport::FdServer server(kPurpose);
   ASSERT_TRUE(server.offer(someFile("kept")).ok());
-  const shm::Ticket ticket = server.offer(someFile("gone")).value();
+  const transport::Ticket ticket = server.offer(someFile("gone")).value();
   server.withdraw(ticket);
   EXPECT_NE(fetched(ticket).find("does not offer it any more"), std::string::npos);
 }
 
 TEST(FdServer, ThatIsGoneIsSeenAtOnce) {
-  shm::Ticket ticket;
+  transport::Ticket ticket;
   {
-    shm::FdServer server;
+    transport::FdServer server(kPurpose);
     ticket = server.offer(someFile("gone")).value();
   }
-  shm::FdFetch fetch(ticket, inTime());
-  EXPECT_EQ(fetch.advance(), shm::FetchState::Failed);
+  transport::FdFetch fetch(ticket, inTime());
+  EXPECT_EQ(fetch.advance(), transport::FetchState::Failed);
   EXPECT_NE(fetch.why().find("nobody offers it any more"), std::string::npos);
 }
 
 TEST(FdServer, GuessedTicketGetsNothing) {
-  shm::FdServer server;
-  const shm::Ticket ticket = server.offer(someFile("secret")).value();
-  shm::Ticket guess = ticket;
+  transport::FdServer server(kPurpose);
+  const transport::Ticket ticket = server.offer(someFile("secret")).value();
+  transport::Ticket guess = ticket;
   guess.item[7] ^= std::byte{1};
   EXPECT_EQ(fetched(guess).find("secret"), std::string::npos);
   EXPECT_EQ(fetched(ticket), "secret");
 }
 
 TEST(FdServer, NonsenseIsDroppedWithoutAWord) {
-  shm::FdServer server;
-  const shm::Ticket ticket = server.offer(someFile("content")).value();
+  transport::FdServer server(kPurpose);
+  const transport::Ticket ticket = server.offer(someFile("content")).value();
   for (const std::size_t bytes : {1U, 8U, 23U, 24U, 25U, 4000U}) {
     const Fd line = visitor(ticket);
     const std::vector<char> nonsense(bytes, 'x');
@@ -159,9 +161,9 @@ constexpr std::size_t kPlaces = 8;
 
 TEST(FdServer, SilentStrangersHoldUpNobody) {
   UnprovenPlaces places(kPlaces);
-  shm::FdServer server(places);
-  const shm::Ticket first = server.offer(someFile("first")).value();
-  const shm::Ticket second = server.offer(someFile("second")).value();
+  transport::FdServer server(kPurpose, places);
+  const transport::Ticket first = server.offer(someFile("first")).value();
+  const transport::Ticket second = server.offer(someFile("second")).value();
   std::vector<Fd> silent;
   for (std::size_t i = 0; i < kPlaces; ++i) silent.push_back(visitor(first));
   EXPECT_EQ(fetched(first), "first");
@@ -171,10 +173,10 @@ TEST(FdServer, SilentStrangersHoldUpNobody) {
 
 TEST(FdServer, SilentStrangersOfAllServersShareFewPlacesAndTheLastOnesGo) {
   UnprovenPlaces places(kPlaces);
-  shm::FdServer one(places);
-  shm::FdServer other(places);
-  const shm::Ticket first = one.offer(someFile("first")).value();
-  const shm::Ticket second = other.offer(someFile("second")).value();
+  transport::FdServer one(kPurpose, places);
+  transport::FdServer other(kPurpose, places);
+  const transport::Ticket first = one.offer(someFile("first")).value();
+  const transport::Ticket second = other.offer(someFile("second")).value();
   std::vector<Fd> silent;
   for (std::size_t i = 0; i < kPlaces / 2; ++i) silent.push_back(visitor(first));
   ASSERT_TRUE(comesTrue([&] { return places.taken() == kPlaces / 2; }));
@@ -189,9 +191,9 @@ TEST(FdServer, SilentStrangersOfAllServersShareFewPlacesAndTheLastOnesGo) {
 
 TEST(FdServer, WhoBelongsHereGetsItsOwnInTheMidstOfAFlood) {
   UnprovenPlaces places(kPlaces);
-  shm::FdServer server(places);
-  const shm::Ticket kept = server.offer(someFile("kept")).value();
-  const transport::LocalName name = shm::socketName(kept.server);
+  transport::FdServer server(kPurpose, places);
+  const transport::Ticket kept = server.offer(someFile("kept")).value();
+  const transport::LocalName name = transport::socketName(kept.server);
   const LocalStrangers strangers(name);
   EXPECT_TRUE(comesTrue([&] { return places.taken() > 0; }));
   for (int i = 0; i < 100; ++i) EXPECT_EQ(fetched(server.offer(someFile("one of many")).value()), "one of many");
@@ -200,15 +202,15 @@ TEST(FdServer, WhoBelongsHereGetsItsOwnInTheMidstOfAFlood) {
 TEST(FdServer, EndsWhileStrangersAreConnected) {
   Fd line;
   {
-    shm::FdServer server;
-    const shm::Ticket ticket = server.offer(someFile("content")).value();
+    transport::FdServer server(kPurpose);
+    const transport::Ticket ticket = server.offer(someFile("content")).value();
     line = visitor(ticket);
   }
   EXPECT_TRUE(isDropped(line));
 }
 
 /// Uses system calls only: it runs after a fork. 0: the other user was turned away.
-int tryAsOtherUser(const transport::LocalName& name, const shm::FdRequest& request) {
+int tryAsOtherUser(const transport::LocalName& name, const transport::FdRequest& request) {
   if (::setuid(65534) != 0) return 2;
   const int line = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (::connect(line, name.generic(), name.length) != 0) return 0;
@@ -219,10 +221,10 @@ int tryAsOtherUser(const transport::LocalName& name, const shm::FdRequest& reque
 
 TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  shm::FdServer server;
-  const shm::Ticket ticket = server.offer(someFile("content")).value();
-  const transport::LocalName name = shm::socketName(ticket.server);
-  shm::FdRequest request;
+  transport::FdServer server(kPurpose);
+  const transport::Ticket ticket = server.offer(someFile("content")).value();
+  const transport::LocalName name = transport::socketName(ticket.server);
+  transport::FdRequest request;
   request.item = ticket.item;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(tryAsOtherUser(name, request));
@@ -234,26 +236,26 @@ TEST(FdServer, AnotherUserGetsNothingEvenWithATicket) {
 }
 
 TEST(FdFetch, ServerThatNeverAnswersIsGivenUpInTime) {
-  const shm::Token token = shm::randomToken().value();
-  const transport::LocalName name = shm::socketName(token);
+  const transport::Token token = transport::randomToken().value();
+  const transport::LocalName name = transport::socketName(token);
   const Fd mute(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(mute.get(), name.generic(), name.length), 0);
   ASSERT_EQ(::listen(mute.get(), 0), 0);
   // The second finds the queue full already.
-  shm::FdFetch fetches[] = {shm::FdFetch({token, {}}, Deadline::in(milliseconds(30))),
-                            shm::FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
-  for (shm::FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), shm::FetchState::Pending);
-  for (shm::FdFetch& fetch : fetches) {
-    EXPECT_EQ(finish(fetch), shm::FetchState::Failed);
+  transport::FdFetch fetches[] = {transport::FdFetch({token, {}}, Deadline::in(milliseconds(30))),
+                                  transport::FdFetch({token, {}}, Deadline::in(milliseconds(30)))};
+  for (transport::FdFetch& fetch : fetches) EXPECT_EQ(fetch.advance(), transport::FetchState::Pending);
+  for (transport::FdFetch& fetch : fetches) {
+    EXPECT_EQ(finish(fetch), transport::FetchState::Failed);
     EXPECT_NE(fetch.why().find("did not answer in time"), std::string::npos);
   }
 }
 
 TEST(FdFetch, ManyAtOnceAllGetTheirOwn) {
   constexpr int kMany = 300;
-  shm::FdServer server;
-  std::vector<shm::Ticket> tickets;
-  std::vector<shm::FdFetch> fetches;
+  transport::FdServer server(kPurpose);
+  std::vector<transport::Ticket> tickets;
+  std::vector<transport::FdFetch> fetches;
   for (int i = 0; i < kMany; ++i) {
     tickets.push_back(server.offer(someFile(("file " + std::to_string(i)).c_str())).value());
     fetches.emplace_back(tickets.back(), inTime());
@@ -262,7 +264,7 @@ TEST(FdFetch, ManyAtOnceAllGetTheirOwn) {
   std::vector<bool> ended(kMany);
   EXPECT_TRUE(comesTrue([&] {
     for (std::size_t i = 0; i < kMany; ++i) {
-      if (ended[i] || fetches[i].advance() == shm::FetchState::Pending) continue;
+      if (ended[i] || fetches[i].advance() == transport::FetchState::Pending) continue;
       ended[i] = true;
       ++done;
     }
@@ -275,7 +277,7 @@ TEST(FdServer, RefusesToWorkWithoutDescriptorsAndSaysWhy) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   Fd file = someFile("content");
-  shm::FdServer server;
+  transport::FdServer server(kPurpose);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   allowLog("Too many open files");

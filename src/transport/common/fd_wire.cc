@@ -1,4 +1,4 @@
-#include "transport/shm/fd_wire.h"
+#include "transport/common/fd_wire.h"
 
 #include <sys/random.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace tutti::shm {
+namespace tutti::transport {
 
 Result<Token> randomToken() {
   Token token{};
@@ -18,4 +18,4 @@ Result<Token> randomToken() {
   return fail(ncclSystemError, "getrandom of {} bytes failed: {}", token.size(), errnoText(errno));
 }
 
-}  // namespace tutti::shm
+}  // namespace tutti::transport
