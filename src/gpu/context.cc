@@ -92,7 +92,8 @@ bool hasVmmCalls(const Driver& driver) {
   return driver.cuMemCreate != nullptr && driver.cuMemRelease != nullptr && driver.cuMemMap != nullptr &&
          driver.cuMemUnmap != nullptr && driver.cuMemSetAccess != nullptr && driver.cuMemAddressReserve != nullptr &&
          driver.cuMemAddressFree != nullptr && driver.cuMemGetAllocationGranularity != nullptr &&
-         driver.cuMemRetainAllocationHandle != nullptr;
+         driver.cuMemRetainAllocationHandle != nullptr && driver.cuMemExportToShareableHandle != nullptr &&
+         driver.cuMemImportFromShareableHandle != nullptr;
 }
 
 std::array<std::uint8_t, 16> uuidOf(const CUuuid& uuid) {

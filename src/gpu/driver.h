@@ -39,6 +39,7 @@ struct HostKernelTable;
   X(cuStreamGetId) X(cuEventRecordWithFlags) X(cuFuncSetAttribute) X(cuDeviceGetP2PAttribute)                       \
   X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)       \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle)                                         \
+  X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                                                 \
   X(cuGraphRetainUserObject) X(cuUserObjectCreate) X(cuUserObjectRelease) X(cuMemGetHandleForAddressRange)         \
   X(cuEventElapsedTime) X(cuLaunchKernelEx)
 // clang-format on

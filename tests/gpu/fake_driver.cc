@@ -1,5 +1,7 @@
 #include "gpu/fake_driver.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -316,6 +318,17 @@ void FakeDriver::fillVmm() {
   driver_.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void* address) {
     FAKE(cuMemRetainAllocationHandle);
     if (fake.live_["cuMemMap"].count(numberOf(address)) == 0) return CUDA_ERROR_INVALID_VALUE;
+    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(fake.make<void*>("cuMemCreate"));
+    return CUDA_SUCCESS;
+  };
+  driver_.cuMemExportToShareableHandle = [](void* fd, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
+                                            unsigned long long) {
+    FAKE(cuMemExportToShareableHandle);
+    *static_cast<int*>(fd) = ::memfd_create("exported", MFD_CLOEXEC);
+    return CUDA_SUCCESS;
+  };
+  driver_.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*, CUmemAllocationHandleType) {
+    FAKE(cuMemImportFromShareableHandle);
     *handle = reinterpret_cast<CUmemGenericAllocationHandle>(fake.make<void*>("cuMemCreate"));
     return CUDA_SUCCESS;
   };

@@ -95,7 +95,7 @@ TEST(SharedMemory, EveryFailureIsNamedAndLeaksNothing) {
 TEST(SharedMemory, OutOfMemoryNamesTheBytes) {
   FakeDriver fake;
   fake.failNth("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
-  expectLog("in cuMemCreate of 2097152 bytes on device 1");
+  expectLog("in cuMemCreate of 2097152 bytes for ncclMemAlloc on device 1");
   EXPECT_FALSE(gpu::allocateShared(fake.driver(), 1, 5, true).ok());
 }
 
