@@ -217,8 +217,8 @@ ROOMS = {
         "may": {"base": {}, "device/.": {}, "gpu": {}, "topo/machine": {}, "proxy": {}},
     },
     "transport/p2p": {
-        "for": "P2P: peer access within a process and by CUDA IPC",
-        "may": {"base/.": {}, "gpu": {}, "topo/machine": {}, "transport/common": {}},
+        "for": "P2P: peer access within a process; by CUDA IPC or descriptors across",
+        "may": {"base/.": {}, "gpu": {}, "transport/common": {}},
     },
     "transport/shm": {
         "for": "SHM: host memory that two processes or devices share",

@@ -1,6 +1,7 @@
 #include "comm/connect/connect.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -86,8 +87,9 @@ Status Connector::open(LinkAttempt& attempt) const {
   const bool oneOfMany = transport.proxied() && kind == device::ConnKind::Mesh;
   const device::SlotBytes& slots =
       oneOfMany ? context_.proxiedMeshSlots : context_.slotBytes[static_cast<std::size_t>(kind)];
+  int more = std::popcount(attempt.request.channels);
   for (const int channel : channelsIn(attempt.request.channels)) {
-    const transport::LinkSpec link{ends.self, ends.peer, channel, slots, kind};
+    const transport::LinkSpec link{ends.self, ends.peer, channel, slots, kind, --more};
     ASSIGN(auto endpoint, attempt.sends() ? transport.openSend(link) : transport.openRecv(link));
     attempt.endpoints.push_back(std::move(endpoint));
   }

@@ -142,6 +142,7 @@ CommSettings commSettingsFrom(const Params& params) {
   runtime.checkOverlap = params.misc.checkOverlap;
   runtime.checkPointers = params.misc.checkPointers || params.misc.checkMode != "DEFAULT";
   runtime.allowVmm = params.transports.cumemEnable != 0;
+  runtime.p2p.descriptors = params.transports.cumemEnable == 1;
   runtime.allowRanksOfOneDevice = params.transports.multiRankGpu;
   runtime.registersBuffers = params.transports.localRegister && !params.transports.p2pUseCudaMemcpy;
   runtime.registersGraphs = params.transports.graphRegister;

@@ -37,6 +37,8 @@ struct LinkSpec {
   device::SlotBytes slotBytes{};
   /// Which kind of connection it is, for messages and keys.
   device::ConnKind kind = device::ConnKind::Graph;
+  /// So many further ones of this peer, direction and kind are opened right after it: they may share an allocation.
+  int more = 0;
 };
 
 /// One side of one connection; owns what it allocated or mapped. Used by one thread at a time. Order of calls:

@@ -1,39 +1,31 @@
 #include "transport/p2p/endpoint.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "base/log.h"
-#include "gpu/memory_ledger.h"
 #include "transport/common/fifo_layout.h"
 #include "transport/common/ranks.h"
 
 namespace tutti::p2p {
 
-Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(const gpu::Device& device,
+Result<std::unique_ptr<transport::Endpoint>> P2pEndpoint::open(std::shared_ptr<Slabs> slabs,
                                                                const transport::LinkSpec& link,
-                                                               device::Direction direction, bool pulls,
-                                                               std::shared_ptr<const void> deviceOwner,
-                                                               std::shared_ptr<gpu::MemoryLedger> ledger) {
-  const std::size_t bytes = transport::sharedBytes(direction, link.slotBytes);
-  const std::string about = fmt::format("P2P channel {}, {}", link.channel, transport::pairText(link.self, link.peer));
-  ASSIGN(auto own, SharedMemory::create(device, bytes, {about, std::move(ledger)}, std::move(deviceOwner)));
-  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(own)));
-  TRY(endpoint->describe(device, pulls));
+                                                               device::Direction direction, bool pulls) {
+  ASSIGN(auto own, slabs->take(link, direction, transport::sharedBytes(direction, link.slotBytes)));
+  std::unique_ptr<P2pEndpoint> endpoint(new P2pEndpoint(link, direction, std::move(slabs), std::move(own)));
+  TRY(endpoint->describe(pulls));
   return std::unique_ptr<transport::Endpoint>(std::move(endpoint));
 }
 
-Status P2pEndpoint::describe(const gpu::Device& device, bool pulls) {
+Status P2pEndpoint::describe(bool pulls) {
   WireHandle& wire = wire_;
   static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, direction_, kWireMagic);
-  wire.address = own().address();
+  wire.address = own_->address();
+  wire.slab = own_->slab();
+  wire.offset = own_->offset();
   wire.pulls = pulls ? 1 : 0;
-  if (!transport::sameProcess(link_.self, link_.peer)) {
-    ASSIGN(wire.ipc, gpu::IpcMemory::exportHandle(own()));
-  }
   if (direction_ == device::Direction::Send && pulls) {
-    ASSIGN(window_, transport::PullWindow::ofSender(device));
+    ASSIGN(window_, transport::PullWindow::ofSender(own_->device()));
     wire.window = window_.window();
   }
   return {};
@@ -70,21 +62,21 @@ Status P2pEndpoint::connect(const transport::ConnectHandle& peer) {
   WireHandle wire;
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
-  ASSIGN(peer_, PeerMemory::open(own().device(), link_.self, link_.peer, wire));
+  ASSIGN(peer_, PeerMemory::open(own_->device(), link_, wire, *slabs_));
   if (direction_ == device::Direction::Recv) {
-    ASSIGN(window_, transport::PullWindow::open(own().device(), link_, wire.window));
+    ASSIGN(window_, transport::PullWindow::open(own_->device(), link_, wire.window));
   }
   return {};
 }
 
 Status P2pEndpoint::requireConnected(const char* what) const {
   if (peer_.address() != 0) return {};
-  return fail(ncclInternalError, "{} before connect on P2P channel {} of {}", what, link_.channel,
+  return fail(ncclInternalError, "{} before the end of connecting on P2P channel {} of {}", what, link_.channel,
               transport::pairText(link_.self, link_.peer));
 }
 
 transport::SelfTest P2pEndpoint::selfTest() const {
-  return {"P2P", &own().device(), &link_, direction_, own().address(), peer_.address()};
+  return {"P2P", &own_->device(), &link_, direction_, own_->address(), peer_.address()};
 }
 
 Status P2pEndpoint::probeWrite() {
@@ -98,13 +90,21 @@ Result<bool> P2pEndpoint::probeCheck() {
 }
 
 transport::ConnView P2pEndpoint::view() const {
-  std::byte* const mine = own().data();
+  std::byte* const mine = own_->data();
   auto* const peer = reinterpret_cast<std::byte*>(peer_.address());
   return transport::connView(direction_, link_.slotBytes, {mine, peer, mine + transport::kStepOffset}, window_);
 }
 
 std::string_view P2pEndpoint::description() const {
-  return transport::sameProcess(link_.self, link_.peer) ? "P2P/direct pointer" : "P2P/IPC";
+  switch (wire_.slab.sharing) {
+    case Sharing::Address:
+      return "P2P/direct pointer";
+    case Sharing::Ipc:
+      return "P2P/IPC";
+    case Sharing::Descriptor:
+      return "P2P/CUMEM";
+  }
+  return {};
 }
 
 }  // namespace tutti::p2p

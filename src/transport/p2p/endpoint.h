@@ -5,28 +5,27 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "gpu/memory.h"
 #include "transport/common/pull_window.h"
 #include "transport/common/self_test.h"
 #include "transport/common/transport.h"
 #include "transport/p2p/layout.h"
 #include "transport/p2p/memory.h"
 #include "transport/p2p/peer.h"
+#include "transport/p2p/slabs.h"
 
 namespace tutti::p2p {
 
-/// Both sides: an allocation of our own, the peer's once connected, and what is written where. See transport.h.
+/// Both sides: memory of our own, the peer's once connected, and what is written where. See transport.h.
 class P2pEndpoint final : public transport::Endpoint {
  public:
   /// `pulls`: the receiver may read the sender's memory where the sender has a window; both sides must say the same.
-  /// `deviceOwner`, which may be null, keeps the device alive; `ledger`, too, counts the memory.
-  static Result<std::unique_ptr<transport::Endpoint>> open(const gpu::Device& device, const transport::LinkSpec& link,
-                                                           device::Direction direction, bool pulls,
-                                                           std::shared_ptr<const void> deviceOwner = {},
-                                                           std::shared_ptr<gpu::MemoryLedger> ledger = {});
+  static Result<std::unique_ptr<transport::Endpoint>> open(std::shared_ptr<Slabs> slabs,
+                                                           const transport::LinkSpec& link, device::Direction direction,
+                                                           bool pulls);
   ~P2pEndpoint() override;
   transport::ConnectHandle handle() const override;
   Status connect(const transport::ConnectHandle& peer) override;
+  Result<bool> ready() override { return peer_.advance(); }
   Status probeWrite() override;
   Result<bool> probeCheck() override;
   transport::ConnView view() const override;
@@ -35,16 +34,17 @@ class P2pEndpoint final : public transport::Endpoint {
   std::string_view description() const override;
 
  private:
-  P2pEndpoint(const transport::LinkSpec& link, device::Direction direction, std::shared_ptr<SharedMemory> own)
-      : link_(link), direction_(direction), own_(std::move(own)) {}
-  const gpu::DeviceBuffer& own() const { return own_->buffer(); }
-  Status describe(const gpu::Device& device, bool pulls);
+  P2pEndpoint(const transport::LinkSpec& link, device::Direction direction, std::shared_ptr<Slabs> slabs,
+              std::shared_ptr<SharedMemory> own)
+      : link_(link), direction_(direction), slabs_(std::move(slabs)), own_(std::move(own)) {}
+  Status describe(bool pulls);
   Status checkHandle(const WireHandle& peer) const;
   Status requireConnected(const char* what) const;
   transport::SelfTest selfTest() const;
 
   transport::LinkSpec link_;
   device::Direction direction_;
+  std::shared_ptr<Slabs> slabs_;
   std::shared_ptr<SharedMemory> own_;
   bool settled_ = false;
   WireHandle wire_;

@@ -10,6 +10,7 @@
 #include "gpu/ipc.h"
 #include "transport/common/link_identity.h"
 #include "transport/common/transport.h"
+#include "transport/p2p/slab.h"
 
 namespace tutti::p2p {
 
@@ -18,7 +19,8 @@ using device::Direction;
 /// The contents of a ConnectHandle.
 struct WireHandle : transport::LinkIdentity {
   std::uint64_t address = 0;   ///< in the owner's process; used only within it
-  CUipcMemHandle ipc{};        ///< zero within one process
+  SlabName slab{};             ///< which it is a part of
+  std::uint64_t offset = 0;    ///< in the slab
   std::uint32_t pulls = 0;     ///< 1: the receiver may read the sender's memory, if the sender has a window
   gpu::MemoryWindow window{};  ///< the sender's; empty at receivers
 };

@@ -1,16 +1,15 @@
 #include "transport/p2p/memory.h"
 
+#include <utility>
+
 #include "transport/common/process_directory.h"
 
 namespace tutti::p2p {
 
 using Directory = transport::ProcessDirectory<SharedMemory>;
 
-Result<std::shared_ptr<SharedMemory>> SharedMemory::create(const gpu::Device& device, std::size_t bytes,
-                                                           const gpu::MemoryUse& use,
-                                                           std::shared_ptr<const void> deviceOwner) {
-  ASSIGN(gpu::DeviceBuffer buffer, gpu::DeviceBuffer::create(device, bytes, use));
-  const std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(buffer), std::move(deviceOwner)));
+std::shared_ptr<SharedMemory> SharedMemory::create(std::shared_ptr<Slab> slab, std::size_t offset) {
+  const std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(slab), offset));
   Directory::instance().add(memory->address_, memory);
   return memory;
 }
@@ -20,9 +19,9 @@ SharedMemory::~SharedMemory() {
 }
 
 void SharedMemory::free() {
-  if (!buffer_) return;
+  if (slab_ == nullptr) return;
   Directory::instance().remove(address_);
-  buffer_.reset();
+  slab_.reset();
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::at(CUdeviceptr address) {

@@ -1,39 +1,41 @@
-// The allocation behind one end of a connection, which the other end may use as well.
+// The memory of one end of a connection, which the other end may use as well.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <optional>
 
-#include "base/status.h"
-#include "gpu/memory.h"
+#include "transport/p2p/slab.h"
 
 namespace tutti::p2p {
 
-/// Device memory that lives until its last user within this process lets go, or its owner says that it is over. Kernels
-/// of a peer in the same process write straight into it: after a failure they may still do so when its owner is gone.
-/// Any thread.
+/// A part of a slab, which lives until its last user within this process lets go, or its owner says that it is over.
+/// Kernels of a peer in the same process write straight into it: after a failure they may still do so when its owner is
+/// gone. Any thread.
 class SharedMemory {
  public:
-  /// `deviceOwner`, which may be null, keeps the device for as long as the memory.
-  static Result<std::shared_ptr<SharedMemory>> create(const gpu::Device& device, std::size_t bytes,
-                                                      const gpu::MemoryUse& use,
-                                                      std::shared_ptr<const void> deviceOwner);
+  /// The part of `slab` from `offset` on.
+  static std::shared_ptr<SharedMemory> create(std::shared_ptr<Slab> slab, std::size_t offset);
   SharedMemory(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  const gpu::DeviceBuffer& buffer() const { return *buffer_; }
+  const gpu::Device& device() const { return slab_->device(); }
+  CUdeviceptr address() const { return address_; }
+  /// The same as a pointer, for views handed to kernels. The host must not dereference it.
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+  /// Of the slab, and where in it this part begins.
+  const SlabName& slab() const { return slab_->name(); }
+  std::size_t offset() const { return address_ - slab_->address(); }
 
-  /// Frees the memory now. For the owner, when nobody reads or writes it any more.
+  /// Lets go of the memory now. For the owner, when nobody reads or writes it any more.
   void free();
 
   /// The memory that begins at `address`, if this process has it.
   static std::shared_ptr<SharedMemory> at(CUdeviceptr address);
 
  private:
-  SharedMemory(gpu::DeviceBuffer buffer, std::shared_ptr<const void> deviceOwner)
-      : deviceOwner_(std::move(deviceOwner)), buffer_(std::move(buffer)), address_(buffer_->address()) {}
-  std::shared_ptr<const void> deviceOwner_;  ///< outlives the buffer
-  std::optional<gpu::DeviceBuffer> buffer_;
+  SharedMemory(std::shared_ptr<Slab> slab, std::size_t offset)
+      : slab_(std::move(slab)), address_(slab_->address() + offset) {}
+  std::shared_ptr<Slab> slab_;
   CUdeviceptr address_;
 };
 

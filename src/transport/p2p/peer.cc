@@ -33,24 +33,31 @@ Status enableAccess(const gpu::Device& device, const topo::PeerInfo& self, const
 
 }  // namespace
 
-Result<PeerMemory> PeerMemory::open(const gpu::Device& device, const topo::PeerInfo& self, const topo::PeerInfo& peer,
-                                    const WireHandle& handle) {
+Result<PeerMemory> PeerMemory::open(const gpu::Device& device, const transport::LinkSpec& link,
+                                    const WireHandle& handle, Slabs& slabs) {
   PeerMemory memory;
-  if (transport::sameProcess(self, peer)) {
-    TRY(enableAccess(device, self, peer));
-    memory.address_ = static_cast<CUdeviceptr>(handle.address);
-    memory.shared_ = SharedMemory::at(memory.address_);
-    if (memory.shared_ != nullptr) return memory;
-    return fail(ncclRemoteError,
-                "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
-                "for its own first error",
-                transport::rankText(peer), transport::rankText(self));
+  if (!transport::sameProcess(link.self, link.peer)) {
+    memory.import_ = slabs.import(link, handle.slab);
+    memory.offset_ = handle.offset;
+    ASSIGN(const bool mapped, memory.advance());
+    static_cast<void>(mapped);  // else its owner has to hand it out first
+    return memory;
   }
-  ASSIGN(gpu::IpcMemory mapping,
-         gpu::IpcMemory::open(device, handle.ipc, transport::rankText(peer) + " at " + transport::rankText(self)));
-  memory.address_ = mapping.address();
-  memory.mapping_.emplace(std::move(mapping));
-  return memory;
+  TRY(enableAccess(device, link.self, link.peer));
+  memory.address_ = static_cast<CUdeviceptr>(handle.address);
+  memory.shared_ = SharedMemory::at(memory.address_);
+  if (memory.shared_ != nullptr) return memory;
+  return fail(ncclRemoteError,
+              "The memory of {} is gone, which {} connects to: that rank has given the connection up. Look "
+              "for its own first error",
+              transport::rankText(link.peer), transport::rankText(link.self));
+}
+
+Result<bool> PeerMemory::advance() {
+  if (address_ != 0) return true;
+  ASSIGN(const bool mapped, import_->advance());
+  if (mapped) address_ = import_->address() + offset_;
+  return mapped;
 }
 
 }  // namespace tutti::p2p

@@ -100,12 +100,12 @@ Result<transport::LinkQuality> P2pTransport::judge(const topo::PeerInfo& self, c
 
 Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openSend(const transport::LinkSpec& link) {
   TRY(checkLink(link));
-  return P2pEndpoint::open(*device_, link, device::Direction::Send, pulls(), deviceOwner_, ledger_);
+  return P2pEndpoint::open(slabs_, link, device::Direction::Send, pulls());
 }
 
 Result<std::unique_ptr<transport::Endpoint>> P2pTransport::openRecv(const transport::LinkSpec& link) {
   TRY(checkLink(link));
-  return P2pEndpoint::open(*device_, link, device::Direction::Recv, pulls(), deviceOwner_, ledger_);
+  return P2pEndpoint::open(slabs_, link, device::Direction::Recv, pulls());
 }
 
 }  // namespace tutti::p2p

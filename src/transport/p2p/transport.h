@@ -1,4 +1,4 @@
-// P2P: the sender writes straight into the receiver's device memory, by pointer in one process, by IPC across.
+// P2P: the sender writes straight into the receiver's device memory, by pointer in one process, mapped across.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "gpu/memory_ledger.h"
 #include "transport/common/transport.h"
 #include "transport/p2p/options.h"
+#include "transport/p2p/slabs.h"
 
 namespace tutti::p2p {
 
@@ -22,8 +23,7 @@ class P2pTransport final : public transport::Transport {
                std::shared_ptr<gpu::MemoryLedger> ledger = {})
       : device_(&device),
         options_(options),
-        deviceOwner_(std::move(deviceOwner)),
-        ledger_(std::move(ledger)),
+        slabs_(std::make_shared<Slabs>(device, options, std::move(deviceOwner), std::move(ledger))),
         visible_(gpu::DeviceIndex::read(device.driver())) {}
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
@@ -43,8 +43,7 @@ class P2pTransport final : public transport::Transport {
 
   const gpu::Device* device_;
   P2pOptions options_;
-  std::shared_ptr<const void> deviceOwner_;
-  std::shared_ptr<gpu::MemoryLedger> ledger_;
+  std::shared_ptr<Slabs> slabs_;
   Result<gpu::DeviceIndex> visible_;  ///< asked once: there may be as many questions as pairs of ranks
 };
 

@@ -211,19 +211,21 @@ void expectReadsInPlace(device::Direction direction, const gpu::Device& device, 
 }
 
 /// The life of one side; the same in both processes but for the direction.
-void liveAs(device::Direction direction, int rank, int ordinal, const Line& line) {
+void liveAs(device::Direction direction, int rank, int ordinal, const Line& line, bool descriptors = false) {
   const auto device = openDevice(ordinal);
   ASSERT_NE(device, nullptr);
   const topo::PeerInfo self = peerOn(*device, rank);
   line.send(self);
   const topo::PeerInfo peer = line.recv<topo::PeerInfo>();
-  p2p::P2pTransport transport(*device, {});
+  p2p::P2pOptions options;
+  options.descriptors = descriptors;
+  p2p::P2pTransport transport(*device, options);
   ASSERT_TRUE(transport.reachable(self, peer).value());
   const bool sends = direction == device::Direction::Send;
   auto opened = sends ? transport.openSend(linkFrom(self, peer)) : transport.openRecv(linkFrom(self, peer));
   ASSERT_TRUE(opened.ok());
   transport::Endpoint& endpoint = *opened.value();
-  EXPECT_EQ(endpoint.description(), "P2P/IPC");
+  EXPECT_EQ(endpoint.description(), descriptors ? "P2P/CUMEM" : "P2P/IPC");
   expectProvesItself(direction == device::Direction::Send, *device, endpoint, line);
   expectReadsInPlace(direction, *device, endpoint, line);
 }
@@ -233,14 +235,29 @@ TEST(P2pChild, DISABLED_Receives) {
   liveAs(device::Direction::Recv, 1, 1, line);
 }
 
-void expectConnectsAcrossProcesses(int ordinal, const std::vector<std::string>& childEnvironment) {
-  Child child("P2pChild.DISABLED_Receives", childEnvironment);
-  liveAs(device::Direction::Send, 0, ordinal, child.line());
+TEST(P2pChild, DISABLED_SharesByDescriptor) {
+  const Line line = lineToParent();
+  liveAs(device::Direction::Recv, 1, 1, line, true);
+}
+
+void expectConnectsAcrossProcesses(int ordinal, const std::vector<std::string>& childEnvironment,
+                                   const char* receiver = "P2pChild.DISABLED_Receives", bool descriptors = false) {
+  Child child(receiver, childEnvironment);
+  liveAs(device::Direction::Send, 0, ordinal, child.line(), descriptors);
   EXPECT_EQ(child.wait(), 0) << "the receiving process failed; see its output";
 }
 
 TEST(P2pEndpoint, ConnectsTwoProcesses) {
   expectConnectsAcrossProcesses(0, {});
+}
+
+TEST(P2pEndpoint, ConnectsTwoProcessesByDescriptors) {
+  expectConnectsAcrossProcesses(0, {}, "P2pChild.DISABLED_SharesByDescriptor", true);
+}
+
+TEST(P2pEndpoint, EachProcessSharesItsMemoryInItsOwnWay) {
+  expectConnectsAcrossProcesses(0, {}, "P2pChild.DISABLED_SharesByDescriptor", false);
+  expectConnectsAcrossProcesses(0, {}, "P2pChild.DISABLED_Receives", true);
 }
 
 TEST(P2pEndpoint, ConnectsTwoProcessesOnOneDevice) {

@@ -143,7 +143,7 @@ TEST_F(P2pConnect, OtherBufferSizesAreNamedWithTheirSettings) {
 
 TEST_F(P2pConnect, ProbeBeforeConnectIsRefused) {
   const auto endpoint = sender();
-  expectProbesRefused(*endpoint.value(), "probe before connect on P2P channel 3");
+  expectProbesRefused(*endpoint.value(), "probe before the end of connecting on P2P channel 3");
 }
 
 TEST_F(P2pConnect, AccessThatIsEnabledAlreadyIsFine) {
@@ -179,7 +179,9 @@ TEST_F(P2pConnect, HandleOfAnotherProcessThatCannotBeOpenedNamesBothRanks) {
   ASSERT_TRUE(endpoint.ok());
   fake.failNth("cuIpcOpenMemHandle", CUDA_ERROR_MAP_FAILED);
   expectLog("in cuIpcOpenMemHandle for memory of rank 1 (host node7, device 1) at rank 0 (host node7, device 0)");
-  EXPECT_EQ(endpoint.value()->connect(receiverHandle()).code(), ncclUnhandledCudaError);
+  p2p::P2pTransport receiving(*devices[1], {});
+  const auto receiver = receiving.openRecv(linkFrom(ranks[1], elsewhere(ranks[0])));
+  EXPECT_EQ(endpoint.value()->connect(receiver.value()->handle()).code(), ncclUnhandledCudaError);
 }
 
 int someWindow(int, void** base, std::size_t* bytes, CUipcMemHandle*) {
