@@ -84,9 +84,27 @@ CUresult Device::allocate(Context& context, std::size_t size, MemoryKind kind, s
   return CUDA_SUCCESS;
 }
 
+std::shared_ptr<Pool> Device::currentPool() {
+  const std::lock_guard<std::mutex> guard(poolLock_);
+  return currentPool_;
+}
+
+void Device::setCurrentPool(std::shared_ptr<Pool> pool) {
+  const std::lock_guard<std::mutex> guard(poolLock_);
+  currentPool_ = std::move(pool);
+}
+
+void Device::forgetPool(const Pool& pool) {
+  const std::lock_guard<std::mutex> guard(poolLock_);
+  if (currentPool_.get() == &pool) currentPool_.reset();
+}
+
 void Device::release(const Allocation& allocation) {
   if (allocation.backing == window_.backing()) window_.free(allocation);
   discharge(allocation.size);
+  if (allocation.pool == nullptr) return;
+  allocation.pool->used.subtract(allocation.size);
+  allocation.pool->reserved.subtract(allocation.size);
 }
 
 }  // namespace tutti::softgpu

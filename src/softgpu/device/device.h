@@ -46,6 +46,11 @@ class Device {
   Window& window() { return window_; }
   /// Counts memory made elsewhere (cuMemCreate); false when it does not fit.
   bool charge(std::size_t bytes);
+  /// Which cuMemAllocAsync takes from; null: the default one.
+  std::shared_ptr<Pool> currentPool();
+  void setCurrentPool(std::shared_ptr<Pool> pool);
+  /// If it is the current one, there is none from now on.
+  void forgetPool(const Pool& pool);
   void discharge(std::size_t bytes) { used_.fetch_sub(bytes); }
 
  private:
@@ -56,6 +61,8 @@ class Device {
   std::uint64_t memoryBytes_;
   std::atomic<std::uint64_t> used_{0};
   Window window_;
+  std::mutex poolLock_;
+  std::shared_ptr<Pool> currentPool_;
   std::mutex startLock_;
   std::mutex primaryLock_;
   Context* primary_ = nullptr;

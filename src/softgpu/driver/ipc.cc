@@ -99,7 +99,8 @@ extern "C" {
 CUresult cuIpcGetMemHandle(CUipcMemHandle* result, CUdeviceptr pointer) {
   return callInContext("cuIpcGetMemHandle", [&](Context&) -> CUresult {
     const auto allocation = machine().memory.find(addressOf(pointer));
-    if (result == nullptr || allocation == nullptr || allocation->kind != MemoryKind::Device || allocation->pooled) {
+    if (result == nullptr || allocation == nullptr || allocation->kind != MemoryKind::Device ||
+        allocation->pool != nullptr) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     IpcHandle handle;

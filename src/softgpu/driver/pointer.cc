@@ -40,7 +40,7 @@ CUresult answer(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, 
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return give<int>(data, known ? a->device : -2);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return give<unsigned>(data, known && a->kind == MemoryKind::Device && !a->pooled);
+      return give<unsigned>(data, known && a->kind == MemoryKind::Device && a->pool == nullptr);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return give<CUdeviceptr>(data, known ? a->base : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -53,7 +53,7 @@ CUresult answer(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, 
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return give<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      return give<const void*>(data, known ? a->pool : nullptr);
+      return give<const void*>(data, known ? a->pool.get() : nullptr);
     }
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return give<unsigned>(data, known ? unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE} : 0u);

@@ -93,6 +93,13 @@ int Backing::fd() const {
   return ::fstat(fd_.get(), &status) == 0 && status.st_ino == inode_ ? fd_.get() : -1;
 }
 
+void PoolFigure::add(std::uint64_t bytes) {
+  const std::uint64_t sum = now_.fetch_add(bytes) + bytes;
+  std::uint64_t most = most_.load();
+  while (most < sum && !most_.compare_exchange_weak(most, sum)) {
+  }
+}
+
 bool MemoryTable::insert(std::shared_ptr<Allocation> allocation) {
   std::unique_lock<std::shared_mutex> guard(lock_);
   const auto next = ranges_.lower_bound(allocation->base);

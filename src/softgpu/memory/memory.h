@@ -1,6 +1,7 @@
 // Device memory: memfd mappings that other processes can open, and the table that knows every address.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -59,11 +60,29 @@ struct Physical {
   int references = 1;      ///< the program's own; guarded by the machine's lock
 };
 
-/// A CUmemoryPool: every device has one by default. Memory is taken from the device directly.
+/// Bytes, and the most that there have been since somebody asked to begin anew. Any thread.
+class PoolFigure {
+ public:
+  void add(std::uint64_t bytes);
+  void subtract(std::uint64_t bytes) { now_.fetch_sub(bytes); }
+  std::uint64_t now() const { return now_.load(); }
+  std::uint64_t most() const { return most_.load(); }
+  void beginAnew() { most_.store(now_.load()); }
+
+ private:
+  std::atomic<std::uint64_t> now_{0};
+  std::atomic<std::uint64_t> most_{0};
+};
+
+/// A CUmemoryPool: every device has one by default. Memory is taken from the device directly and goes back at once, so
+/// what a pool has reserved is what is in use.
 struct Pool {
   int device = 0;
   bool isDefault = false;
-  std::uint64_t releaseThreshold = 0;
+  std::uint64_t releaseThreshold = 0;  ///< guarded by the machine's lock
+  std::array<int, 3> reuses{1, 1, 1};  ///< the switches, as they were set; the same
+  PoolFigure used;
+  PoolFigure reserved;
 };
 
 enum class MemoryKind { Device, Host, Registered, Managed, Virtual, Imported };
@@ -79,9 +98,8 @@ struct Allocation {
   std::shared_ptr<Backing> backing;    ///< null for registered and virtual memory
   std::size_t offset = 0;              ///< of base within backing
   std::shared_ptr<Physical> physical;  ///< virtual memory: what is mapped there
-  const void* pool = nullptr;          ///< the handle of the pool it came from
+  std::shared_ptr<Pool> pool;          ///< which it came from, by cuMemAllocAsync
   unsigned flags = 0;                  ///< host memory: as given at allocation
-  bool pooled = false;                 ///< from cuMemAllocAsync
   std::uint32_t mark = 0;              ///< device memory: not 0 once exported; the window's (window.h)
 };
 

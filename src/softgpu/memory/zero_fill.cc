@@ -32,11 +32,18 @@ Extent nextData(int fd, Extent range) {
   return {begin, range.end - begin < kStride ? range.end : begin + kStride};
 }
 
+/// What is behind it; -1: no file.
+int fileOf(const Allocation& allocation) {
+  if (allocation.backing != nullptr) return allocation.backing->fd();
+  return allocation.physical == nullptr ? -1 : allocation.physical->fd.get();
+}
+
 }  // namespace
 
 void zeroFill(const MemoryTable& table, char* address, std::size_t bytes) {
   const auto allocation = bytes < kLeastAsked ? nullptr : table.find(reinterpret_cast<std::uintptr_t>(address));
-  if (allocation == nullptr || allocation->backing == nullptr) {
+  const int file = allocation == nullptr ? -1 : fileOf(*allocation);
+  if (file < 0) {
     std::memset(address, 0, bytes);
     return;
   }
@@ -45,7 +52,7 @@ void zeroFill(const MemoryTable& table, char* address, std::size_t bytes) {
   const std::size_t begin = allocation->offset + within;
   Extent left{begin, begin + known};
   while (left.begin < left.end) {
-    const Extent data = nextData(allocation->backing->fd(), left);
+    const Extent data = nextData(file, left);
     std::memset(address + (data.begin - begin), 0, data.end - data.begin);
     left.begin = data.end;
   }

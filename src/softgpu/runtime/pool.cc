@@ -41,6 +41,20 @@ cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, 
   });
 }
 
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
+  return inContext(
+      [&] { return CU(cuDeviceGetGraphMemAttribute, device, static_cast<CUgraphMem_attribute>(attribute), value); });
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
+  return inContext(
+      [&] { return CU(cuDeviceSetGraphMemAttribute, device, static_cast<CUgraphMem_attribute>(attribute), value); });
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+  return inContext([&] { return CU(cuDeviceGraphMemTrim, device); });
+}
+
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   if (const cudaError_t error = checkDevice(device); error != cudaSuccess) return keep(error);
   return inContext([&] { return CU(cuDeviceGetDefaultMemPool, pool, device); });
