@@ -1,23 +1,31 @@
 #include "gpu/mapped_memory.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "gpu/memory_ledger.h"
+#include "gpu/stream.h"
 
 namespace tutti::gpu {
 
 void detail::PhysicalTraits::close(Type held) {
-  checkCu(*held.driver, held.driver->cuMemRelease(held.handle), "cuMemRelease").ignore();
+  giveBack(held, &Driver::cuMemRelease, "cuMemRelease");
 }
 
 void detail::ReservationTraits::close(Type held) {
-  checkCu(*held.driver, held.driver->cuMemAddressFree(held.address, held.bytes), "cuMemAddressFree").ignore();
+  const auto guard = held.device->enter();
+  const Driver& driver = held.device->driver();
+  held.device->check(driver.cuMemAddressFree(held.raw.address, held.raw.bytes), "cuMemAddressFree").ignore();
 }
 
 void detail::MappingTraits::close(Type held) {
-  checkCu(*held.driver, held.driver->cuMemUnmap(held.address, held.bytes), "cuMemUnmap").ignore();
+  const auto guard = held.device->enter();
+  held.device->check(held.device->driver().cuMemUnmap(held.raw.address, held.raw.bytes), "cuMemUnmap").ignore();
 }
 
 namespace {
@@ -64,9 +72,9 @@ Status MappedMemory::map(std::size_t bytes, std::size_t grain, MappedFor readers
   CUdeviceptr address = 0;
   TRY(checkCu(driver, driver.cuMemAddressReserve(&address, bytes, grain, 0, 0),
               CuCall{"cuMemAddressReserve", device_->ordinal(), bytes}));
-  reservation_ = Handle<detail::ReservationTraits>({&driver, address, bytes});
-  TRY(device_->check(driver.cuMemMap(address, bytes, 0, physical_.get().handle, 0), "cuMemMap"));
-  mapping_ = Handle<detail::MappingTraits>({&driver, address, bytes});
+  reservation_ = Handle<detail::ReservationTraits>({device_, {address, bytes}});
+  TRY(device_->check(driver.cuMemMap(address, bytes, 0, physical_.get().raw, 0), "cuMemMap"));
+  mapping_ = Handle<detail::MappingTraits>({device_, {address, bytes}});
   ASSIGN(const std::vector<CUmemAccessDesc> access, readersOf(*device_, readers));
   return device_->check(driver.cuMemSetAccess(address, bytes, access.data(), access.size()), "cuMemSetAccess");
 }
@@ -74,6 +82,7 @@ Status MappedMemory::map(std::size_t bytes, std::size_t grain, MappedFor readers
 Result<MappedMemory> MappedMemory::create(const Device& device, std::size_t bytes, const MemoryUse& use,
                                           MappedFor readers) {
   const Driver& driver = device.driver();
+  ASSIGN(const ContextGuard guard, device.enter());
   int gpuDirect = 0;
   TRY(device.check(driver.cuDeviceGetAttribute(&gpuDirect, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
                                                device.handle()),
@@ -86,48 +95,65 @@ Result<MappedMemory> MappedMemory::create(const Device& device, std::size_t byte
   CUmemGenericAllocationHandle raw = 0;
   TRY(checkCu(driver, driver.cuMemCreate(&raw, rounded, &properties, 0),
               CuCall{"cuMemCreate", device.ordinal(), rounded, std::string(use.about)}));
-  MappedMemory memory(device, Handle<detail::PhysicalTraits>({&driver, raw}));
+  MappedMemory memory(device, Handle<detail::PhysicalTraits>({&device, raw}));
   TRY(memory.map(rounded, grain, readers));
   if (use.ledger != nullptr) memory.entry_ = std::make_shared<MemoryLedger::Entry>(use.ledger, use.kind, rounded);
+  logTrace(kAlloc, "{} bytes on device {} at {:#x} for {}", rounded, device.ordinal(), memory.address(), use.about);
   return memory;
 }
 
 Result<MappedMemory> MappedMemory::adopt(const Device& device, const Fd& descriptor, std::size_t bytes,
                                          std::string_view about) {
   const Driver& driver = device.driver();
+  ASSIGN(const ContextGuard guard, device.enter());
   CUmemGenericAllocationHandle raw = 0;
   auto* const handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
   TRY(checkCu(driver, driver.cuMemImportFromShareableHandle(&raw, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
               CuCall{"cuMemImportFromShareableHandle", device.ordinal(), bytes, "memory of " + std::string(about)}));
-  MappedMemory memory(device, Handle<detail::PhysicalTraits>({&driver, raw}));
+  MappedMemory memory(device, Handle<detail::PhysicalTraits>({&device, raw}));
   TRY(memory.map(bytes, 0, MappedFor::OwnDevice));
   return memory;
 }
 
 Result<Fd> MappedMemory::descriptor() const {
   const Driver& driver = device_->driver();
+  ASSIGN(const ContextGuard guard, device_->enter());
   int fd = -1;
   TRY(device_->check(
-      driver.cuMemExportToShareableHandle(&fd, physical_.get().handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      driver.cuMemExportToShareableHandle(&fd, physical_.get().raw, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
       "cuMemExportToShareableHandle"));
   return Fd(fd);
 }
 
 CUdeviceptr MappedMemory::release() {
   static_cast<void>(reservation_.release());
-  return mapping_.release().address;
+  return mapping_.release().raw.address;
 }
 
-Status freeMapped(const Driver& driver, CUdeviceptr address) {
+MappedMemory::~MappedMemory() {
+  if (!mapping_.valid() || rests()) return;
+  warn("{} bytes of device {} stay mapped at {:#x}: its copies have not come to their end", size(), device_->ordinal(),
+       address());
+  static_cast<void>(reservation_.release());
+  static_cast<void>(mapping_.release());
+}
+
+bool MappedMemory::rests() const {
+  const ErrorsAsInfo harmless;
+  return waitStream(*device_, device_->ownStream(), nullptr).ok();
+}
+
+Status freeMapped(const Device& device, CUdeviceptr address) {
+  const Driver& driver = device.driver();
   CUmemGenericAllocationHandle raw = 0;
   TRY(checkCu(driver, driver.cuMemRetainAllocationHandle(&raw, reinterpret_cast<void*>(address)),
               CuCall{"cuMemRetainAllocationHandle", -1, 0, "a pointer that ncclMemAlloc did not give"}));
-  const Handle<detail::PhysicalTraits> physical({&driver, raw});
+  const Handle<detail::PhysicalTraits> physical({&device, raw});
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
-  TRY(checkCu(driver, driver.cuMemGetAddressRange(&base, &bytes, address), "cuMemGetAddressRange"));
-  TRY(checkCu(driver, driver.cuMemUnmap(base, bytes), "cuMemUnmap"));
-  return checkCu(driver, driver.cuMemAddressFree(base, bytes), "cuMemAddressFree");
+  TRY(device.check(driver.cuMemGetAddressRange(&base, &bytes, address), "cuMemGetAddressRange"));
+  TRY(device.check(driver.cuMemUnmap(base, bytes), "cuMemUnmap"));
+  return device.check(driver.cuMemAddressFree(base, bytes), "cuMemAddressFree");
 }
 
 }  // namespace tutti::gpu

@@ -17,29 +17,18 @@ namespace tutti::gpu {
 struct MemoryUse;
 
 namespace detail {
-struct PhysicalTraits {
-  struct Type {
-    const Driver* driver = nullptr;
-    CUmemGenericAllocationHandle handle = 0;
-    friend bool operator==(const Type&, const Type&) = default;
-  };
-  static Type invalid() { return {}; }
+struct PhysicalTraits : DeviceTraits<CUmemGenericAllocationHandle> {
   static void close(Type held);
 };
-struct MappedRange {
-  const Driver* driver = nullptr;
+struct AddressRange {
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
-  friend bool operator==(const MappedRange&, const MappedRange&) = default;
+  friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
-struct ReservationTraits {
-  using Type = MappedRange;
-  static Type invalid() { return {}; }
+struct ReservationTraits : DeviceTraits<AddressRange> {
   static void close(Type held);
 };
-struct MappingTraits {
-  using Type = MappedRange;
-  static Type invalid() { return {}; }
+struct MappingTraits : DeviceTraits<AddressRange> {
   static void close(Type held);
 };
 }  // namespace detail
@@ -61,9 +50,12 @@ class MappedMemory {
 
   MappedMemory(MappedMemory&&) = default;
   MappedMemory& operator=(MappedMemory&&) = delete;
+  /// Unlike cuMemFree, unmapping waits for nothing: what this library's copies still write stays mapped, for ever where
+  /// the device does not come to an end with them.
+  ~MappedMemory();
 
-  CUdeviceptr address() const { return mapping_.get().address; }
-  std::size_t size() const { return mapping_.get().bytes; }
+  CUdeviceptr address() const { return mapping_.get().raw.address; }
+  std::size_t size() const { return mapping_.get().raw.bytes; }
   /// For adopt(). The memory lives as long as somebody has it mapped, or has such a descriptor.
   Result<Fd> descriptor() const;
   /// Leaves the mapping, and with it the memory, to the caller.
@@ -73,6 +65,8 @@ class MappedMemory {
   MappedMemory(const Device& device, Handle<detail::PhysicalTraits> physical)
       : device_(&device), physical_(std::move(physical)) {}
   Status map(std::size_t bytes, std::size_t grain, MappedFor readers);
+  /// Whether nothing of ours is under way on the device, after waiting for it (kDeviceWaitBound).
+  bool rests() const;
 
   const Device* device_;
   std::shared_ptr<const void> entry_;  ///< in a ledger; null: in none. Goes after the memory
@@ -82,6 +76,6 @@ class MappedMemory {
 };
 
 /// Frees what MappedMemory::release() left, by any address in it. Errors: ncclUnhandledCudaError for another pointer.
-Status freeMapped(const Driver& driver, CUdeviceptr address);
+Status freeMapped(const Device& device, CUdeviceptr address);
 
 }  // namespace tutti::gpu

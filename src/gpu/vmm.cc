@@ -38,7 +38,7 @@ Status freeShared(const Driver& driver, void* pointer, bool allowVmm) {
   ASSIGN(const std::unique_ptr<Device> device, Device::create(driver, ordinal));
   {
     ASSIGN(const ContextGuard guard, device->enter());
-    if (allowVmm && device->facts().vmm) return freeMapped(driver, address);
+    if (allowVmm && device->facts().vmm) return freeMapped(*device, address);
     TRY(device->check(driver.cuMemFree(address), "cuMemFree"));
   }
   return device->check(driver.cuDevicePrimaryCtxRelease(device->handle()), "cuDevicePrimaryCtxRelease");

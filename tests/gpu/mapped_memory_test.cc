@@ -65,6 +65,19 @@ TEST(MappedMemory, IsBookedWithWhatItTakes) {
   EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), 0U);
 }
 
+TEST(MappedMemory, StaysMappedWhileTheDeviceDoesNotEndWithIt) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0).value();
+  {
+    const auto memory = MappedMemory::create(*device, 64, "a test", MappedFor::OwnDevice);
+    ASSERT_TRUE(memory.ok());
+    fake.streamState = CUDA_ERROR_LAUNCH_FAILED;
+    expectLog("2097152 bytes of device 0 stay mapped");
+  }
+  EXPECT_EQ(fake.calls("cuMemUnmap"), 0);
+  fake.streamState = CUDA_SUCCESS;
+}
+
 TEST(MappedMemory, EveryFailureOfMakingItIsNamedAndLeaksNothing) {
   for (const char* call : {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
                            "cuDeviceCanAccessPeer", "cuMemSetAccess"}) {
@@ -117,7 +130,7 @@ TEST(MappedMemory, ThatIsReleasedIsFreedByAnyAddressInIt) {
     address = memory.release();
   }
   EXPECT_NE(fake.leaks(), before);
-  EXPECT_TRUE(gpu::freeMapped(fake.driver(), address).ok());
+  EXPECT_TRUE(gpu::freeMapped(*device, address).ok());
   EXPECT_EQ(fake.leaks(), before);
 }
 

@@ -22,6 +22,7 @@ Status P2pEndpoint::describe(bool pulls) {
   static_cast<transport::LinkIdentity&>(wire) = transport::identityOf(link_, direction_, kWireMagic);
   wire.address = own_->address();
   wire.slab = own_->slab();
+  dataSharing_ = wire.slab.sharing;
   wire.offset = own_->offset();
   wire.pulls = pulls ? 1 : 0;
   if (direction_ == device::Direction::Send && pulls) {
@@ -63,6 +64,7 @@ Status P2pEndpoint::connect(const transport::ConnectHandle& peer) {
   std::memcpy(&wire, peer.bytes.data(), sizeof(wire));
   TRY(checkHandle(wire));
   ASSIGN(peer_, PeerMemory::open(own_->device(), link_, wire, *slabs_));
+  if (direction_ == device::Direction::Send) dataSharing_ = wire.slab.sharing;
   if (direction_ == device::Direction::Recv) {
     ASSIGN(window_, transport::PullWindow::open(own_->device(), link_, wire.window));
   }
@@ -96,7 +98,7 @@ transport::ConnView P2pEndpoint::view() const {
 }
 
 std::string_view P2pEndpoint::description() const {
-  switch (wire_.slab.sharing) {
+  switch (dataSharing_) {
     case Sharing::Address:
       return "P2P/direct pointer";
     case Sharing::Ipc:

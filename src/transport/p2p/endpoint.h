@@ -47,6 +47,7 @@ class P2pEndpoint final : public transport::Endpoint {
   std::shared_ptr<Slabs> slabs_;
   std::shared_ptr<SharedMemory> own_;
   bool settled_ = false;
+  Sharing dataSharing_ = Sharing::Address;  ///< of the receiver's memory, once that is known
   WireHandle wire_;
   PeerMemory peer_;
   transport::PullWindow window_;

@@ -24,7 +24,7 @@ struct WireHandle : transport::LinkIdentity {
   std::uint32_t pulls = 0;     ///< 1: the receiver may read the sender's memory, if the sender has a window
   gpu::MemoryWindow window{};  ///< the sender's; empty at receivers
 };
-inline constexpr std::uint32_t kWireMagic = 0x70327032;
+inline constexpr std::uint32_t kWireMagic = 0x70327033;
 static_assert(sizeof(WireHandle) <= sizeof(transport::ConnectHandle) && std::is_trivially_copyable_v<WireHandle>);
 
 }  // namespace tutti::p2p

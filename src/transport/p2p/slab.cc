@@ -65,9 +65,10 @@ CUdeviceptr SlabImport::address() {
   return mapped_ ? mapped_->address() : 0;
 }
 
-Status SlabImport::map(const Fd& descriptor) {
-  ASSIGN(gpu::MappedMemory memory, gpu::MappedMemory::adopt(*device_, descriptor, name_.bytes, owner_));
+Status SlabImport::map() {
+  ASSIGN(gpu::MappedMemory memory, gpu::MappedMemory::adopt(*device_, descriptor_, name_.bytes, owner_));
   mapped_.emplace(std::move(memory));
+  descriptor_.reset();
   return {};
 }
 
@@ -83,7 +84,8 @@ Result<bool> SlabImport::advance() {
     case transport::FetchState::Pending:
       return false;
     case transport::FetchState::Done:
-      TRY(map(fetch_.take()));
+      if (!descriptor_.valid()) descriptor_ = fetch_.take();
+      TRY(map());
       return true;
     case transport::FetchState::Failed:
       break;

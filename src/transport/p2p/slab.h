@@ -76,13 +76,14 @@ class SlabImport {
   CUdeviceptr address();
 
  private:
-  Status map(const Fd& descriptor);
+  Status map();
 
   std::mutex mutex_;
   const gpu::Device* device_;
   SlabName name_;
   std::string owner_;
   transport::FdFetch fetch_;
+  Fd descriptor_;  ///< fetched
   std::optional<gpu::IpcMemory> ipc_;
   std::optional<gpu::MappedMemory> mapped_;
 };

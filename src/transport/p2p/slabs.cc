@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "gpu/memory_ledger.h"
 #include "transport/common/ranks.h"
 
@@ -41,7 +42,15 @@ Sharing Slabs::sharingOf(const transport::LinkSpec& link) const {
 Result<std::shared_ptr<Slab>> Slabs::open(const transport::LinkSpec& link, std::size_t bytes) {
   const Sharing sharing = sharingOf(link);
   const std::string about = textOf(link);
-  return Slab::create(*device_, bytes, {about, ledger_}, sharing, server_, deviceOwner_);
+  if (sharing == Sharing::Descriptor) {
+    const ErrorsAsInfo harmless;
+    auto slab = Slab::create(*device_, bytes, {about, ledger_}, sharing, server_, deviceOwner_);
+    if (slab.ok()) return slab;
+    info(kP2p, "{}: memory cannot be shared by a descriptor, CUDA's IPC handles take its place: {}", about,
+         lastErrorText());
+  }
+  const Sharing plain = sharing == Sharing::Descriptor ? Sharing::Ipc : sharing;
+  return Slab::create(*device_, bytes, {about, ledger_}, plain, nullptr, deviceOwner_);
 }
 
 Result<std::shared_ptr<SharedMemory>> Slabs::take(const transport::LinkSpec& link, device::Direction direction,
@@ -50,11 +59,12 @@ Result<std::shared_ptr<SharedMemory>> Slabs::take(const transport::LinkSpec& lin
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Slab> slab = current_.slab.lock();
   const bool goesOn = slab != nullptr && current_.peer == link.peer.rank && current_.direction == direction &&
-                      current_.kind == link.kind && current_.each == each && each <= slab->name().bytes - current_.used;
+                      current_.kind == link.kind && current_.each == each && current_.left > 0;
   if (!goesOn) {
     ASSIGN(slab, open(link, each * static_cast<std::size_t>(1 + link.more)));
-    current_ = {slab, link.peer.rank, direction, link.kind, each, 0};
+    current_ = {slab, link.peer.rank, direction, link.kind, each, 0, 1 + link.more};
   }
+  --current_.left;
   const std::size_t offset = std::exchange(current_.used, current_.used + each);
   return SharedMemory::create(std::move(slab), offset);
 }

@@ -38,6 +38,7 @@ class Slabs {
     device::ConnKind kind = device::ConnKind::Graph;
     std::size_t each = 0;  ///< bytes of a part
     std::size_t used = 0;  ///< bytes
+    int left = 0;          ///< parts that were announced and not taken
   };
   Sharing sharingOf(const transport::LinkSpec& link) const;
   Result<std::shared_ptr<Slab>> open(const transport::LinkSpec& link, std::size_t bytes);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -129,13 +130,15 @@ TEST_F(P2pSlabs, OtherPeersDirectionsKindsAndSizesHaveTheirOwn) {
 }
 
 TEST_F(P2pSlabs, MoreLinksThanWereAnnouncedGetAnotherOne) {
-  p2p::Slabs slabs(*devices[0], {}, {}, {});
-  transport::LinkSpec link = linkFrom(ranks[0], ranks[1]);
-  link.more = 1;
-  std::vector<std::shared_ptr<p2p::SharedMemory>> parts;
-  for (int i = 0; i < 3; ++i) parts.push_back(slabs.take(link, Direction::Recv, 4096).value());
-  EXPECT_EQ(parts[1]->offset(), 4096U);
-  EXPECT_EQ(parts[2]->offset(), 0U);
+  for (const auto& options : {p2p::P2pOptions(), byDescriptor()}) {
+    p2p::Slabs slabs(*devices[0], options, {}, {});
+    transport::LinkSpec link = linkFrom(ranks[0], elsewhere(ranks[1]));
+    link.more = 1;
+    std::vector<std::shared_ptr<p2p::SharedMemory>> parts;
+    for (int i = 0; i < 3; ++i) parts.push_back(slabs.take(link, Direction::Recv, 4096).value());
+    EXPECT_EQ(parts[1]->offset(), 4096U);
+    EXPECT_EQ(parts[2]->offset(), 0U);
+  }
 }
 
 TEST_F(P2pSlabs, MemoryGoesWithItsLastPartAndIsBooked) {
@@ -181,21 +184,45 @@ TEST_F(P2pSlabs, OwnerThatHasGivenUpIsNamedWithTheWayAround) {
     expectLog(
         "P2P: the memory of rank 0 (host node7, device 0) at rank 1 (host node7, device 1) could not be fetched: ");
     Status status = senders[i]->connect(handles[i]);
-    while (status.ok()) status = senders[i]->ready().status();
+    for (const Deadline soon = Deadline::in(std::chrono::seconds(20)); status.ok() && !soon.expired();) {
+      status = senders[i]->ready().status();
+    }
     EXPECT_EQ(status.code(), ncclRemoteError);
     EXPECT_NE(capturedText().find("NCCL_CUMEM_ENABLE=0 shares it by CUDA's IPC handles instead"), std::string::npos);
   }
 }
 
-TEST_F(P2pSlabs, EveryFailureOfOpeningIsNamedAndLeaksNothing) {
+TEST_F(P2pSlabs, IpcTakesThePlaceOfADescriptorThatCannotBeHad) {
   const std::string before = fake.leaks();
   for (const char* call : {"cuMemCreate", "cuMemMap", "cuMemsetD8Async", "cuMemExportToShareableHandle"}) {
     p2p::P2pTransport transport(*devices[0], byDescriptor());
+    fake.failNth(call, CUDA_ERROR_UNKNOWN);
+    const auto end = transport.openRecv(linkFrom(ranks[0], elsewhere(ranks[1])));
+    ASSERT_TRUE(end.ok()) << call;
+    EXPECT_EQ(end.value()->description(), "P2P/IPC") << call;
+  }
+  EXPECT_EQ(fake.leaks(), before);
+}
+
+TEST_F(P2pSlabs, EveryFailureOfOpeningIsNamedAndLeaksNothing) {
+  const std::string before = fake.leaks();
+  for (const char* call : {"cuMemAlloc", "cuMemsetD8Async", "cuIpcGetMemHandle"}) {
+    p2p::P2pTransport transport(*devices[0], {});
     fake.failNth(call, CUDA_ERROR_UNKNOWN);
     expectLog(std::string("in ") + call);
     EXPECT_FALSE(transport.openRecv(linkFrom(ranks[0], elsewhere(ranks[1]))).ok()) << call;
     EXPECT_EQ(fake.leaks(), before) << call;
   }
+}
+
+TEST_F(P2pSlabs, LinksAreCalledByHowTheirDataPass) {
+  p2p::P2pTransport receiving(*devices[0], byDescriptor());
+  p2p::P2pTransport sending(*devices[1], {});
+  const Ends receivers = openAll(receiving, Direction::Recv, ranks[0], elsewhere(ranks[1]), 1);
+  const Ends senders = openAll(sending, Direction::Send, ranks[1], elsewhere(ranks[0]), 1);
+  EXPECT_TRUE(senders[0]->connect(receivers[0]->handle()).ok());
+  EXPECT_EQ(senders[0]->description(), "P2P/CUMEM");
+  EXPECT_EQ(receivers[0]->description(), "P2P/CUMEM");
 }
 
 /// Both ends in this process, as if they were in two: on devices that work.
@@ -210,8 +237,8 @@ TEST(P2pDescriptors, EveryLinkOfASlabProvesItself) {
   const Ends senders = openAll(sending, Direction::Send, a, elsewhere(b), 5);
   const Ends receivers = openAll(receiving, Direction::Recv, b, elsewhere(a), 5);
   for (std::size_t i = 0; i < senders.size(); ++i) {
-    EXPECT_EQ(senders[i]->description(), "P2P/CUMEM");
     connectEnds(*senders[i], *receivers[i]);
+    EXPECT_EQ(senders[i]->description(), "P2P/CUMEM");
   }
   for (std::size_t i = 0; i < senders.size(); ++i) {
     probeEnds(*senders[i], *receivers[i]);
