@@ -314,7 +314,7 @@ ROOMS = {
         "may": {
             "base/.": {}, "base/ranks": {}, "base/hwloc": {"only": r"binding\.h"},
             "base/threads": {"only": r"activity\.h"}, "device/.": {},
-            "device/collectives": {"only": r"(pat|ring|sendrecv|tree)\.h", "from": r"step_counts\.cc"},
+            "device/collectives": {"only": r"(message_steps|pat|ring|tree)\.h", "from": r"step_counts\.cc"},
             "gpu": {}, "topo": {}, "proxy": {}, "transport/common": {}, "comm/plan": {}, "comm/launch": {},
         },
     },

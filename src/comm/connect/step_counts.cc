@@ -1,8 +1,8 @@
 #include "comm/connect/step_counts.h"
 
+#include "device/collectives/message_steps.h"
 #include "device/collectives/pat.h"
 #include "device/collectives/ring.h"
-#include "device/collectives/sendrecv.h"
 #include "device/collectives/tree.h"
 #include "device/packet_ll.h"
 #include "device/packet_ll128.h"

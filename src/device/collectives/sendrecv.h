@@ -9,6 +9,7 @@
 // the network can write to the receive buffers, the crew asks for content in place, and no slot is taken.
 #pragma once
 
+#include "device/collectives/message_steps.h"
 #include "device/prims/prims.h"
 #include "device/prims/recv_requests.h"
 #include "device/prims/stamp.h"
@@ -18,17 +19,6 @@ namespace tutti::device {
 
 template <Protocol kProtocol>
 using BytePrims = PrimsOf<kProtocol, std::int8_t, CopyOp<std::int8_t>, MessageFan>;
-
-/// Content of a step of a message with `bytes` on the channel, by the Simple protocol; the last has what is left. On
-/// the software GPU long slots hold half of a message: while one half is on its way, the other is being sent or
-/// received.
-TUTTI_DEVICE std::uint64_t stepBytes(const ConnFifos& conn, std::uint64_t bytes) {
-  constexpr std::uint64_t kLeast = 128 << 10;
-  const std::uint64_t slot = conn.slotBytes[static_cast<int>(Protocol::Simple)];
-  if (!simt::kPulls || slot <= kLeast) return slot;
-  const std::uint64_t half = (bytes / 2 + kGrainBytes - 1) / kGrainBytes * kGrainBytes;
-  return smaller(slot, half < kLeast ? kLeast : half);
-}
 
 template <Protocol kProtocol>
 TUTTI_DEVICE void sendPart(BytePrims<kProtocol>& prims, const SendConn& conn, const std::int8_t* data,
