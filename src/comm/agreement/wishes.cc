@@ -8,6 +8,7 @@
 #include "comm/settings/config.h"
 #include "device/policy.h"
 #include "gpu/driver.h"
+#include "topo/channels/channel_limits.h"
 
 namespace tutti::comm {
 

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "device/conn_view.h"
-#include "topo/channels/rank_channels.h"
 
 namespace tutti::device {
 struct Policy;
@@ -15,8 +14,9 @@ namespace tutti::gpu {
 struct Driver;
 }
 namespace tutti::topo {
+struct ChannelLimits;
 struct PeerInfo;
-}
+}  // namespace tutti::topo
 
 namespace tutti::comm {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/collnet/node_heads.h"
-#include "topo/channels/rank_channels.h"
+#include "topo/search/graph.h"
 
 namespace tutti::topo {
 class RankLayout;

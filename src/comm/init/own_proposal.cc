@@ -14,6 +14,7 @@
 #include "comm/state/communicator.h"
 #include "comm/state/membership.h"
 #include "gpu/context.h"
+#include "topo/channels/channel_limits.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::comm {

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "topo/channels/channel_limits.h"
 #include "topo/channels/graph_agreement.h"
 #include "topo/machine/rank_layout.h"
 

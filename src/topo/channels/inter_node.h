@@ -23,6 +23,7 @@ namespace tutti::topo {
 
 class RankLayout;
 struct AgreedGraphs;
+struct ChannelLimits;
 struct GraphReport;
 
 /// How many channels the agreed graphs give: the smaller number of ring and tree, doubled for the second tree; doubled

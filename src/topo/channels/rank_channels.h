@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "topo/channels/trees.h"
-#include "topo/search/graph.h"
 
 namespace tutti::topo {
 
@@ -35,12 +34,6 @@ struct RankChannels {
   std::span<const std::int32_t> ringOf(int channel) const {
     return rings[static_cast<std::size_t>(channels[static_cast<std::size_t>(channel)].ring)];
   }
-};
-
-/// What a user allows: NCCL_MIN_CTAS and NCCL_MAX_CTAS with their older names, and the configuration.
-struct ChannelLimits {
-  int fewest = 1;
-  int most = kMostChannels;
 };
 
 /// Channels while nobody knows the machine: one ring and chains by rank number inside nodes, on all channels.

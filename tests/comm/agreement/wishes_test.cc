@@ -8,6 +8,7 @@
 #include "comm/settings/config.h"
 #include "device/policy.h"
 #include "support/log_capture.h"
+#include "topo/channels/channel_limits.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::comm {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/log_capture.h"
+#include "topo/channels/channel_limits.h"
 #include "topo/channels/graph_agreement.h"
 #include "topo/channels/graph_report.h"
 #include "topo/machine/rank_layout.h"
