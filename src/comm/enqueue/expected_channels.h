@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/status.h"
 #include "comm/enqueue/told_operations.h"
 #include "comm/plan/plan.h"
 

@@ -10,6 +10,7 @@
 #include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/log.h"
 #include "trace/call.h"

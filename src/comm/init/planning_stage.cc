@@ -11,7 +11,7 @@
 #include "comm/init/own_proposal.h"
 #include "comm/init/tuning_wishes.h"
 #include "comm/launch/device_pool.h"
-#include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/model.h"
 #include "topo/channels/costs.h"

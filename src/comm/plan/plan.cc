@@ -54,12 +54,4 @@ void Plan::clear() {
   empty(decisions, kEntriesKept);
 }
 
-unsigned usableChannels(const PlanContext& context) {
-  return std::max(1U, std::min(context.nChannels(), context.policy().maxChannels));
-}
-
-unsigned messageChannelsOf(const PlanContext& context) {
-  return channelsForMessages(context.messages, usableChannels(context), std::max(1U, context.nChannels()));
-}
-
 }  // namespace tutti::comm

@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "comm/plan/op.h"
-#include "comm/plan/plan_context.h"
 #include "comm/plan/plan_needs.h"
-#include "comm/tuning/choice.h"
+#include "comm/tuning/request.h"
 #include "device/work.h"
 
 namespace tutti::comm {
@@ -77,8 +76,5 @@ struct Plan : PlanNeeds {
   /// As if newly made, but that storage for a usual group is kept.
   void clear();
 };
-
-/// Channels that launches of collectives may use.
-unsigned usableChannels(const PlanContext& context);
 
 }  // namespace tutti::comm

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/plan/plan_context.h"
+#include "comm/tuning/choice.h"
 #include "device/kernels/kernel_name.h"
 
 namespace tutti::comm {

@@ -14,6 +14,8 @@
 
 namespace tutti::comm {
 
+struct PlanContext;
+
 /// Lays collectives over channels and launches. Keeps nothing from one plan to the next but storage.
 class CollectivePlanner {
  public:

@@ -32,7 +32,9 @@ struct PlanContext {
   }
 };
 
-/// Channels that messages may use.
+/// Channels that launches of collectives may use.
+unsigned usableChannels(const PlanContext& context);
+/// Those that messages may use.
 unsigned messageChannelsOf(const PlanContext& context);
 
 }  // namespace tutti::comm

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "comm/plan/plan_context.h"
+#include "comm/tuning/choice.h"
 #include "device/kernels/kernel_name.h"
 #include "device/recv_sequence.h"
 

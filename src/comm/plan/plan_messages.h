@@ -25,10 +25,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/plan/message_channels.h"
 #include "comm/plan/plan.h"
 #include "comm/plan/plan_schedule.h"
 
 namespace tutti::comm {
+
+struct PlanContext;
 
 /// Collects messages in call order, then lays them out in rounds. Keeps nothing from one plan to the next but storage
 /// and the schedule, which is made again for a communicator of another size.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/tuning/log.h"
 #include "device/kernels/kernel_name.h"
 

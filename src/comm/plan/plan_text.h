@@ -3,9 +3,10 @@
 
 #include <string>
 
-#include "comm/plan/plan.h"
-
 namespace tutti::comm {
+
+struct Plan;
+struct PlanContext;
 
 /// Tells the TUNING log what was weighed and chosen. Prints nothing, and costs nothing, where that log is off.
 void logDecisions(const PlanContext& context, const Plan& plan);

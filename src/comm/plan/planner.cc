@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "comm/plan/op.h"
+#include "comm/plan/plan.h"
 #include "comm/plan/plan_collectives.h"
 #include "comm/plan/plan_messages.h"
 

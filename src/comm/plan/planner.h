@@ -6,12 +6,14 @@
 #include <span>
 
 #include "base/status.h"
-#include "comm/plan/plan.h"
 
 namespace tutti::comm {
 
 class CollectivePlanner;
 class MessagePlanner;
+struct Op;
+struct Plan;
+struct PlanContext;
 
 /// Keeps nothing from one plan to the next but storage.
 class Planner {

@@ -6,35 +6,10 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "comm/tuning/call_options.h"
+#include "comm/tuning/request.h"
 #include "comm/tuning/tuning.h"
 
 namespace tutti::comm {
-
-/// One collective. Equal on all ranks.
-struct Request {
-  device::Func func = device::Func::AllReduce;
-  device::DevOp op = device::DevOp::Sum;
-  ncclDataType_t type = ncclInt8;
-  std::uint64_t bytes = 0;  ///< of the larger side: the vector, or all ranks' blocks together
-  unsigned inGroup = 1;     ///< collectives that are planned together with this one, itself included
-  CallOptions options{};
-  bool registered = false;  ///< its buffers are, for all that is known here; only tuner plugins are told
-};
-
-/// How an operation runs.
-struct Choice {
-  device::Algorithm algorithm = device::Algorithm::Ring;
-  device::Protocol protocol = device::Protocol::Simple;
-  unsigned nChannels = 1;
-  unsigned nThreads = 1;         ///< of a block
-  std::uint32_t chunkBytes = 0;  ///< of content, a multiple of device::kGrainBytes
-  device::PairMethod pairMethod = device::PairMethod::Ring;
-  std::uint8_t stepsPerChunk = 1;
-  bool byPlugin = false;    ///< a tuner plugin's table has decided
-  double latencyUs = 0;     ///< of microseconds, the part that does not depend on bytes
-  double microseconds = 0;  ///< the model's estimate for the whole operation
-};
 
 class TunerAdvice;
 
@@ -60,14 +35,6 @@ Result<Choice> chooseCollective(const Tuning& tuning, const Request& request, Tu
 
 /// What `input.thresholds` come to, as applied.
 std::uint64_t threadThreshold(const TuningInput& input, device::Algorithm algorithm, device::Protocol protocol);
-
-/// How one message travels: LL while a channel carries little, then Simple; over more channels the more it carries.
-struct MessageChoice {
-  device::Protocol protocol = device::Protocol::Simple;
-  unsigned nChannels = 1;
-  double latencyUs = 0;
-  double microseconds = 0;
-};
 
 /// A function of bytes and of the channels that messages between the two ranks may use: both ends of a message agree.
 /// `toSelf`: source and destination are one rank.

@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
 #include "comm/plan/planner.h"
 

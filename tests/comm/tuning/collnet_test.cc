@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/plan/planner.h"
 #include "comm/tuning/choice.h"
 #include "support/log_capture.h"
