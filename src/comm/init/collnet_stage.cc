@@ -21,6 +21,7 @@
 #include "comm/network/network.h"
 #include "comm/state/communicator.h"
 #include "comm/state/registrations.h"
+#include "plugin/network/collnet_lack.h"
 #include "topo/machine/peer_info.h"
 #include "topo/machine/rank_layout.h"
 

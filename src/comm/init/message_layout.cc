@@ -8,6 +8,7 @@
 #include "comm/init/planning_stage.h"
 #include "comm/init/transports/message_steps.h"
 #include "comm/network/network.h"
+#include "comm/network/own_nics.h"
 #include "comm/plan/mesh_slots.h"
 #include "comm/plan/plan_context.h"
 #include "comm/settings/comm_settings.h"

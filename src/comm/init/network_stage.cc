@@ -9,6 +9,7 @@
 #include "comm/init/comm_options.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/network.h"
+#include "comm/network/own_nics.h"
 #include "comm/network/relays.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/settings/set_by_plugin.h"

@@ -6,6 +6,8 @@
 #include "base/settings/params.h"
 #include "comm/network/gpu_direct.h"
 #include "comm/network/nic_fusion.h"
+#include "comm/network/own_nics.h"
+#include "plugin/network/collnet.h"
 #include "plugin/network/registry.h"
 #include "plugin/plugin_log.h"
 #include "topo/detect/detect.h"
@@ -33,9 +35,14 @@ plugin::NetRegistry& registry() {
 
 }  // namespace
 
-CommNetwork::CommNetwork(std::unique_ptr<plugin::NetLease> lease) : lease_(std::move(lease)) {}
+CommNetwork::CommNetwork(std::unique_ptr<plugin::NetLease> lease)
+    : lease_(std::move(lease)), nics_(std::make_unique<OwnNics>()) {}
 
 CommNetwork::~CommNetwork() = default;
+
+void CommNetwork::setNics(OwnNics nics) {
+  *nics_ = std::move(nics);
+}
 
 plugin::Net& CommNetwork::net() const {
   return lease_->net();

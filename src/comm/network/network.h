@@ -12,11 +12,11 @@
 
 #include "base/status.h"
 #include "comm/network/device_table.h"
-#include "comm/network/own_nics.h"
-#include "plugin/network/collnet.h"
+#include "plugin/network/collnet_lack.h"
 #include "plugin/network/net.h"
 
 namespace tutti::plugin {
+class CollNet;
 class NetLease;
 enum class NetPart : std::uint8_t;
 struct NetOpening;
@@ -30,6 +30,7 @@ struct NetDeviceFacts;
 namespace tutti::comm {
 
 struct FusionSettings;
+struct OwnNics;
 
 /// Owns a communicator's use of a network. All connections must be closed before it goes.
 class CommNetwork {
@@ -70,8 +71,8 @@ class CommNetwork {
   /// Numbers, the network's, of usable devices that its collNet has as well.
   const std::vector<int>& collective() const { return collective_; }
   /// Those near this rank, as the machine says; until it is known, nothing.
-  const OwnNics& nics() const { return nics_; }
-  void setNics(OwnNics nics) { nics_ = std::move(nics); }
+  const OwnNics& nics() const { return *nics_; }
+  void setNics(OwnNics nics);
   /// Whether messages may lie in any memory of the process, as they may for our own networks.
   bool usesAnyMemory() const;
 
@@ -87,7 +88,7 @@ class CommNetwork {
   std::vector<int> collDevices_;  ///< by the network's numbers
   std::vector<int> collective_;
   plugin::CollNetLack lack_;
-  OwnNics nics_;
+  std::unique_ptr<OwnNics> nics_;  ///< never null
   bool dmaBufs_ = false;
 };
 

@@ -74,12 +74,6 @@ class CollNet : public NetDevices {
   virtual Result<bool> test(void* request, int* bytes) = 0;
 };
 
-/// Why a communicator's network has no collNet that can be used.
-struct CollNetLack {
-  std::string why;      ///< empty: it has one
-  bool failed = false;  ///< it has one that does not work
-};
-
 /// The collNet of a library; otherwise like LoadedNet.
 class LoadedCollNet {
  public:

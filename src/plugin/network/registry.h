@@ -13,6 +13,7 @@
 #include "base/dl.h"
 #include "base/settings/params.h"
 #include "plugin/network/collnet.h"
+#include "plugin/network/collnet_lack.h"
 #include "plugin/network/net.h"
 #include "plugin/network/net_plugin.h"
 
