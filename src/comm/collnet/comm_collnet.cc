@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/ranks/control_channel.h"
+#include "comm/collnet/collnet_member.h"
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/node_heads.h"
 #include "comm/collnet/rails.h"
@@ -16,6 +17,7 @@
 #include "comm/collnet/table.h"
 #include "comm/network/network.h"
 #include "device/collnet_cut.h"
+#include "gpu/memory.h"
 #include "gpu/memory_ledger.h"
 #include "plugin/network/collnet.h"
 #include "proxy/group.h"
@@ -158,6 +160,10 @@ void CommCollNet::close() {
   if (link_) link_->close();
 }
 
+const device::CollNetView* CommCollNet::view() const {
+  return reinterpret_cast<const device::CollNetView*>(table_->data());
+}
+
 const proxy::ProgressTask* CommCollNet::task() const {
   return link_ ? link_->task() : nullptr;
 }
@@ -186,7 +192,7 @@ Status CommCollNet::writeTable(const CollNetMember& member) {
       collNetTable(member.layout, member.rails, member.lanes, direct_, chain_, table.address());
   TRY(gpu::copyToDevice(member.device, table.address(), image));
   std::memcpy(&counted_, image.data(), sizeof(counted_));
-  table_ = std::move(table);
+  table_ = std::make_unique<gpu::DeviceBuffer>(std::move(table));
   return {};
 }
 

@@ -12,58 +12,25 @@
 #include "comm/tuning/collnet_facts.h"
 #include "device/collnet_view.h"
 #include "device/work.h"
-#include "gpu/memory.h"
-#include "topo/machine/peer_info.h"
 
-namespace tutti {
-class Abort;
-class ControlChannel;
-}  // namespace tutti
 namespace tutti::collnet {
 class CollNetLink;
 }
 namespace tutti::device {
 struct CollNetConn;
-struct CollNetView;
 }  // namespace tutti::device
+namespace tutti::gpu {
+class DeviceBuffer;
+}
 namespace tutti::proxy {
-class StepEvents;
-class ProgressGroup;
 class ProgressTask;
+class StepEvents;
 }  // namespace tutti::proxy
-namespace tutti::topo {
-class RankLayout;
-}
-namespace tutti::transport {
-class RegisteredMemory;
-}
 
 namespace tutti::comm {
 
-class CommNetwork;
-struct CollNetLanes;
+struct CollNetMember;
 struct CollNetOutcome;
-struct CommSettings;
-struct NodeHeads;
-struct Rails;
-
-/// What a rank brings along; borrowed for the call, but for `device` and `progress`, which must outlive what is made.
-struct CollNetMember {
-  ControlChannel& control;
-  const Abort& abort;
-  const gpu::Device& device;
-  std::shared_ptr<CommNetwork> network;
-  proxy::ProgressGroup& progress;
-  const topo::RankLayout& layout;
-  std::span<const topo::PeerInfo> peers;
-  const CommSettings& settings;
-  const NodeHeads& node;
-  const Rails& rails;
-  const CollNetLanes& lanes;
-  std::uint32_t slotBytes = 0;
-  std::shared_ptr<gpu::MemoryLedger> ledger;
-  std::shared_ptr<transport::RegisteredMemory> registered;  ///< null: kernels let the network past no slots
-};
 
 /// Steps of a head that kernels of one algorithm make, for profilers.
 struct CollNetSteps {
@@ -86,7 +53,7 @@ class CommCollNet {
   ~CommCollNet();
 
   /// As kernels address it.
-  const device::CollNetView* view() const { return reinterpret_cast<const device::CollNetView*>(table_->data()); }
+  const device::CollNetView* view() const;
   /// Leaves the network, which uses no memory any more then; nothing else can be done with it. No engine may advance
   /// the task, and no kernel may run, then or later.
   void close();
@@ -108,7 +75,7 @@ class CommCollNet {
   std::unique_ptr<collnet::CollNetLink> link_;  ///< null: this rank is no head
   std::vector<device::CollNetConn> direct_;     ///< by lane
   std::vector<device::CollNetConn> chain_;
-  std::optional<gpu::DeviceBuffer> table_;
+  std::unique_ptr<gpu::DeviceBuffer> table_;
   device::CollNetView counted_{};  ///< as kernels see it, but for what lies on the device
   struct Set {
     std::size_t number = 0;  ///< of the link's

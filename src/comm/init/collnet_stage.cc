@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/collnet/collnet_member.h"
 #include "comm/collnet/comm_collnet.h"
 #include "comm/collnet/lanes.h"
 #include "comm/collnet/rails.h"

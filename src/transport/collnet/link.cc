@@ -8,6 +8,9 @@
 #include "base/log.h"
 #include "base/ranks/abort.h"
 #include "transport/collnet/join.h"
+#include "transport/collnet/path.h"
+#include "transport/collnet/set_driver.h"
+#include "transport/collnet/task.h"
 #include "transport/net/lane/device_memory.h"
 #include "transport/net/lane/user_registrations.h"
 
@@ -39,17 +42,20 @@ struct CollNetLink::User final : net::MemoryRegistrar {
   }
   void deregister(void* registration) override {
     if (registration == nullptr) return;  // there is nothing to be taken back
-    networkOf(link.setup_).deregisterMemory(link.connection_.end, registration).ignore();
+    networkOf(link.setup_).deregisterMemory(link.connection_->end, registration).ignore();
   }
-  std::string text() const override { return link.connection_.path.text(); }
+  std::string text() const override { return link.connection_->path.text(); }
 
   CollNetLink& link;
   net::UserRegistrations registrations;
 };
 
-CollNetLink::CollNetLink(LinkSetup setup) : setup_(std::move(setup)) {
-  connection_.network = setup_.network.get();
-  connection_.path = {setup_.self, setup_.rail, fmt::format("COLLNET/{}/{}", setup_.network->name(), setup_.device)};
+CollNetLink::CollNetLink(LinkSetup setup)
+    : setup_(std::move(setup)),
+      connection_(std::make_unique<Connection>()),
+      task_(std::make_unique<CollNetTask>(*connection_)) {
+  connection_->network = setup_.network.get();
+  connection_->path = {setup_.self, setup_.rail, fmt::format("COLLNET/{}/{}", setup_.network->name(), setup_.device)};
 }
 
 CollNetLink::~CollNetLink() {
@@ -58,19 +64,31 @@ CollNetLink::~CollNetLink() {
 
 void CollNetLink::close() {
   plugin::CollNet& network = networkOf(setup_);
-  connection_.user = nullptr;
+  connection_->user = nullptr;
   user_.reset();
   // Calls may be under way: the memory lives on until the connection is closed.
   for (void* registration : std::exchange(registrations_, {})) {
-    network.deregisterMemory(connection_.end, registration).ignore();
+    network.deregisterMemory(connection_->end, registration).ignore();
   }
-  if (connection_.end != nullptr) network.close(std::exchange(connection_.end, nullptr)).ignore();
+  if (connection_->end != nullptr) network.close(std::exchange(connection_->end, nullptr)).ignore();
   if (listener_ != nullptr) network.closeListen(std::exchange(listener_, nullptr)).ignore();
+}
+
+proxy::ProgressTask* CollNetLink::task() {
+  return task_.get();
+}
+
+std::shared_ptr<proxy::StepEvents> CollNetLink::stepEvents(std::size_t set, device::Direction direction) const {
+  return task_->stepEvents(set, direction);
+}
+
+const CollNetPath& CollNetLink::path() const {
+  return connection_->path;
 }
 
 std::string CollNetLink::description(device::Direction direction) const {
   const bool onDevice = (direction == device::Direction::Send ? setup_.send : setup_.recv).onDevice;
-  return connection_.path.description + (onDevice ? "/GDRDMA" : "");
+  return connection_->path.description + (onDevice ? "/GDRDMA" : "");
 }
 
 Result<CollNetAddress> CollNetLink::listen() {
@@ -91,10 +109,10 @@ Status CollNetLink::take(void* connection) {
                 "set NCCL_COLLNET_ENABLE=0",
                 path().text());
   }
-  connection_.end = connection;
+  connection_->end = connection;
   if (setup_.registered != nullptr) {
     user_ = std::make_unique<User>(*this);
-    connection_.user = &user_->registrations;
+    connection_->user = &user_->registrations;
   }
   const Status closed = networkOf(setup_).closeListen(std::exchange(listener_, nullptr));
   return closed.ok() ? closed : failCollNet(path(), closed, "closeListen");
@@ -106,16 +124,16 @@ Status CollNetLink::connect(std::span<const CollNetAddress> nodes, int node, Dea
     return fail(ncclInternalError, "{}: connect of node {} of {}{}", path().text(), node, nodes.size(),
                 listener_ == nullptr ? " before listen" : "");
   }
-  connection_.nodes = nodes.size();
-  connection_.node = static_cast<std::uint64_t>(node);
-  connection_.mostBytes = nodes[0].mostBytes;
+  connection_->nodes = nodes.size();
+  connection_->node = static_cast<std::uint64_t>(node);
+  connection_->mostBytes = nodes[0].mostBytes;
   JoinRequest request{.network = setup_.network, .handles = {}, .node = node, .listener = listener_};
   for (const CollNetAddress& address : nodes) {
     // All nodes cut their calls alike.
-    connection_.mostBytes = std::min(connection_.mostBytes, address.mostBytes);
+    connection_->mostBytes = std::min(connection_->mostBytes, address.mostBytes);
     request.handles.push_back(address.handle);
   }
-  TRY(checkMostBytes(path(), connection_.mostBytes));
+  TRY(checkMostBytes(path(), connection_->mostBytes));
   const auto begin = SteadyClock::now();
   const JoinOutcome outcome = join(std::move(request), deadline, abort);
   if (outcome.end == JoinOutcome::End::Returned) {
@@ -133,11 +151,11 @@ Status CollNetLink::connect(std::span<const CollNetAddress> nodes, int node, Dea
 
 Result<void*> CollNetLink::registerMemory(void* data, std::size_t bytes, const net::SlotPlace& place) {
   plugin::CollNet& network = networkOf(setup_);
-  if (!place.onDevice) return network.registerMemory(connection_.end, data, bytes, plugin::PtrKind::Host);
+  if (!place.onDevice) return network.registerMemory(connection_->end, data, bytes, plugin::PtrKind::Host);
   net::SlotPlace ways = place;
   ways.dmaBuf = place.dmaBuf && network.takesDmaBuf();
   const std::string about = path().text();
-  return net::registerDeviceMemory(network, connection_.end, net::DeviceRange{*setup_.gpu, data, bytes, about}, ways);
+  return net::registerDeviceMemory(network, connection_->end, net::DeviceRange{*setup_.gpu, data, bytes, about}, ways);
 }
 
 Result<void*> CollNetLink::registerArea(const LaneSet::Area& area, const net::SlotPlace& place) {
@@ -172,7 +190,7 @@ Result<std::unique_ptr<LaneSet>> CollNetLink::makeSet(const LaneSetShape& shape,
   }
   // The memory goes with the set.
   for (; registrations_.size() > before; registrations_.pop_back()) {
-    networkOf(setup_).deregisterMemory(connection_.end, registrations_.back()).ignore();
+    networkOf(setup_).deregisterMemory(connection_->end, registrations_.back()).ignore();
   }
   if (!onDevice) return registered;
   setup_.send = {};
@@ -183,17 +201,17 @@ Result<std::unique_ptr<LaneSet>> CollNetLink::makeSet(const LaneSetShape& shape,
 Result<std::size_t> CollNetLink::addLanes(const LaneSetShape& shape) {
   constexpr std::uint32_t kUnit = 16;  // kernels move so many bytes at once
   const bool shaped = !shape.channels.empty() && shape.slotBytes != 0 && shape.slotBytes % kUnit == 0;
-  if (connection_.end == nullptr || sets_.size() == CollNetTask::kMostSets || !shaped) {
+  if (connection_->end == nullptr || sets_.size() == CollNetTask::kMostSets || !shaped) {
     return fail(ncclInternalError, "{}: {} lanes of {} bytes for {}, with {} sets and {}", path().text(),
                 shape.channels.size(), shape.slotBytes, shape.name, sets_.size(),
-                connection_.end == nullptr ? "no connection" : "a connection");
+                connection_->end == nullptr ? "no connection" : "a connection");
   }
   SetSetup driver{.name = shape.name, .channels = shape.channels};
   ASSIGN(std::unique_ptr<LaneSet> made, makeSet(shape, driver));
   const std::size_t number = sets_.size();
   const LaneSet& set = *sets_.emplace_back(std::move(made));
   for (int lane = 0; lane < set.lanes(); ++lane) driver.lanes.push_back(set.conn(lane, net::Viewer::Host));
-  task_.add(std::move(driver));
+  task_->add(std::move(driver));
   logLanes(set.shape());
   return number;
 }

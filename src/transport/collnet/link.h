@@ -18,18 +18,25 @@
 #include "plugin/network/collnet.h"
 #include "topo/machine/peer_info.h"
 #include "transport/collnet/lane_set.h"
-#include "transport/collnet/set_driver.h"
-#include "transport/collnet/task.h"
 #include "transport/net/lane/slot_place.h"
 
 namespace tutti {
 class Abort;
 }
+namespace tutti::proxy {
+class ProgressTask;
+class StepEvents;
+}  // namespace tutti::proxy
 namespace tutti::transport {
 class RegisteredMemory;
 }
 
 namespace tutti::collnet {
+
+class CollNetTask;
+struct CollNetPath;
+struct Connection;
+struct SetSetup;
 
 struct LinkSetup {
   /// Lasts, with its library, as long as any of its owners: a connect that does not return is one.
@@ -79,18 +86,16 @@ class CollNetLink {
   /// A lane of a set as kernels address it.
   device::CollNetConn conn(std::size_t set, int lane) const;
   /// What a host thread has to drive while kernels use the lanes. Owned by the link.
-  proxy::ProgressTask* task() { return &task_; }
+  proxy::ProgressTask* task();
   /// What profilers hear of the steps of a set in one direction. Any thread.
-  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t set, device::Direction direction) const {
-    return task_.stepEvents(set, direction);
-  }
+  std::shared_ptr<proxy::StepEvents> stepEvents(std::size_t set, device::Direction direction) const;
 
   /// Gives back to the network what it has given; the memory stays. As the end, which does it at the latest.
   void close();
 
   /// For the lines about connections: "COLLNET/Fake/0/GDRDMA".
   std::string description(device::Direction direction) const;
-  const CollNetPath& path() const { return connection_.path; }
+  const CollNetPath& path() const;
 
  private:
   Status take(void* connection);
@@ -104,13 +109,13 @@ class CollNetLink {
 
   LinkSetup setup_;
   std::vector<std::unique_ptr<LaneSet>> sets_;  ///< outlive the connection
-  Connection connection_;
+  const std::unique_ptr<Connection> connection_;
   void* listener_ = nullptr;
   std::vector<void*> registrations_;
   /// How the network is told of the application's memory; null: it is not.
   struct User;
   std::unique_ptr<User> user_;
-  CollNetTask task_{connection_};
+  const std::unique_ptr<CollNetTask> task_;  ///< goes before the connection
 };
 
 }  // namespace tutti::collnet

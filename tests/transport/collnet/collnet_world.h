@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "proxy/task.h"
 #include "support/until.h"
 #include "transport/collnet/collnet_words.h"
 #include "transport/collnet/fake_collnet.h"
