@@ -305,7 +305,7 @@ ROOMS = {
     "comm/launch": {
         "for": "launching plans, graphs that keep them, when kernels ran, devices in use",
         "may": {
-            "base/.": {}, "base/ranks": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {},
+            "base/.": {}, "base/threads": {"only": r"(shortage|thread)\.h"}, "trace": {},
             "device/.": {}, "gpu": {}, "proxy": {}, "plugin/.": {"only": r"profiler\.h", "from": r"channel_events\.(h|cc)"},
         },
     },

@@ -20,6 +20,7 @@
 #include "comm/state/lost_peer.h"
 #include "comm/state/peer_wait.h"
 #include "comm/state/registrations.h"
+#include "gpu/context.h"
 
 namespace tutti::comm {
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/launch/channel_events.h"
 #include "comm/launch/device_pool.h"
+#include "comm/launch/stamps.h"
 #include "comm/state/communicator.h"
 
 namespace tutti::comm {

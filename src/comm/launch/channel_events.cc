@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/threads/shortage.h"
+#include "comm/launch/stamps.h"
 #include "plugin/profiler.h"
 
 namespace tutti::comm {
@@ -21,6 +22,11 @@ constexpr std::chrono::microseconds kLate{16000};
 constexpr int kIdleLooks = 8;
 
 }  // namespace
+
+StampedLaunch::StampedLaunch() = default;
+StampedLaunch::~StampedLaunch() = default;
+
+ChannelEvents::ChannelEvents() : pool_(std::make_shared<StampPool>()) {}
 
 Result<std::shared_ptr<StampedLaunch>> ChannelEvents::take(const gpu::Device& device, std::size_t stamps) {
   std::shared_ptr<StampedLaunch> launched;

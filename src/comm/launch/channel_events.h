@@ -16,13 +16,18 @@
 
 #include "base/status.h"
 #include "base/threads/thread.h"
-#include "comm/launch/stamps.h"
 
+namespace tutti::gpu {
+class Device;
+}
 namespace tutti::plugin {
 class EventSink;
 }
 
 namespace tutti::comm {
+
+class StampPool;
+class Stamps;
 
 /// A channel that will work for an operation.
 struct ExpectedChannel {
@@ -35,6 +40,9 @@ struct ExpectedChannel {
 
 /// The channels of one plan's kernels, and where these write when they work.
 struct StampedLaunch {
+  StampedLaunch();
+  ~StampedLaunch();
+
   std::unique_ptr<Stamps> stamps;
   std::vector<ExpectedChannel> channels;    ///< filled by who launches …
   std::shared_ptr<plugin::EventSink> sink;  ///< … as is this: who hears of them
@@ -44,7 +52,7 @@ struct StampedLaunch {
 /// The channels of one communicator's kernels. Any thread.
 class ChannelEvents {
  public:
-  ChannelEvents() : pool_(std::make_shared<StampPool>()) {}
+  ChannelEvents();
   ChannelEvents(const ChannelEvents&) = delete;
   ChannelEvents& operator=(const ChannelEvents&) = delete;
   ~ChannelEvents() { close(); }

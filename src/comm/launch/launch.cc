@@ -7,11 +7,14 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "comm/launch/graph_refs.h"
 #include "comm/launch/implicit_order.h"
 #include "comm/launch/kernel_times.h"
 #include "comm/launch/launch_marks.h"
 #include "comm/launch/launch_order.h"
+#include "comm/launch/prepared_launch.h"
 #include "gpu/capture.h"
+#include "gpu/event.h"
 #include "gpu/kernel_launch.h"
 #include "gpu/stream.h"
 #include "proxy/engine.h"
@@ -49,9 +52,10 @@ void CUDA_CB releaseGroup(void* group) {
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, LaunchRules rules) {
   std::shared_ptr<LaunchOrder> order = std::move(rules.shared);
-  std::optional<gpu::Event> own;
+  std::unique_ptr<gpu::Event> own;
   if (order) {
-    ASSIGN(own, gpu::Event::create(device));
+    ASSIGN(gpu::Event event, gpu::Event::create(device));
+    own = std::make_unique<gpu::Event>(std::move(event));
   } else {
     ASSIGN(order, LaunchOrder::create(device, {.mix = rules.mix, .within = rules.orderWithin}));
   }
@@ -63,7 +67,7 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const gpu::Device& device, La
 }
 
 Launcher::Launcher(const gpu::Device& device, const LaunchRules& rules, std::shared_ptr<LaunchOrder> order,
-                   std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks)
+                   std::unique_ptr<gpu::Event> own, std::unique_ptr<LaunchMarks> marks)
     : device_(&device),
       holds_(rules.holds),
       across_(rules.across),
@@ -221,6 +225,10 @@ Status Launcher::launch(std::span<const PreparedLaunch> launches, std::span<cons
   if (status.ok()) status = noted;
   if (status.ok()) --launching_;
   return status;
+}
+
+Status Launcher::launch(std::span<const PreparedLaunch> launches, CUstream stream) {
+  return launch(launches, {&stream, 1});
 }
 
 Status Launcher::drain(const Abort* abort) const {

@@ -14,28 +14,31 @@
 #include <string_view>
 #include <vector>
 
-#include "base/ranks/abort.h"
 #include "base/status.h"
-#include "comm/launch/graph_refs.h"
 #include "comm/launch/launch_note.h"
-#include "comm/launch/prepared_launch.h"
-#include "gpu/context.h"
-#include "gpu/event.h"
+#include "gpu/driver.h"
 
-namespace tutti::gpu {
-struct CaptureState;
+namespace tutti {
+class Abort;
 }
+namespace tutti::gpu {
+class Device;
+class Event;
+struct CaptureState;
+}  // namespace tutti::gpu
 namespace tutti::proxy {
 class ProgressGroup;
 }
 
 namespace tutti::comm {
 
+class GraphRefs;
 class ImplicitOrder;
 class KernelTimes;
 class LaunchMarks;
 class LaunchOrder;
 struct LaunchedCall;
+struct PreparedLaunch;
 
 /// How a communicator launches: the order of launches and graphs among each other, who hears of graphs.
 struct LaunchRules {
@@ -70,7 +73,7 @@ class Launcher {
   Status launch(std::span<const PreparedLaunch> launches, std::span<const CUstream> streams,
                 proxy::ProgressGroup* driven = nullptr, CUevent atStart = nullptr,
                 const std::function<void(bool captured)>& before = {});
-  Status launch(std::span<const PreparedLaunch> launches, CUstream stream) { return launch(launches, {&stream, 1}); }
+  Status launch(std::span<const PreparedLaunch> launches, CUstream stream);
 
   /// What the next launch() is, for marks(). May be called by its `before`.
   void callNext(const LaunchedCall& call);
@@ -116,7 +119,7 @@ class Launcher {
   void countMessages();
   std::string lastLaunchLocked() const;
   Launcher(const gpu::Device& device, const LaunchRules& rules, std::shared_ptr<LaunchOrder> order,
-           std::optional<gpu::Event> own, std::unique_ptr<LaunchMarks> marks);
+           std::unique_ptr<gpu::Event> own, std::unique_ptr<LaunchMarks> marks);
   void mark(const gpu::CaptureState& capture, std::span<const PreparedLaunch> launches, CUstream main);
   Status launchAll(std::span<const PreparedLaunch> launches, CUstream main, CUevent begun, bool& any);
   const gpu::Event& done() const;
@@ -133,7 +136,7 @@ class Launcher {
   ImplicitOrder* across_;
   bool remoteDomain_;
   std::shared_ptr<LaunchOrder> order_;
-  std::optional<gpu::Event> own_;            ///< end of its last launch or replay, where the order is not its own
+  std::unique_ptr<gpu::Event> own_;          ///< end of its last launch or replay, where the order is not its own
   std::deque<unsigned long long> captures_;  ///< the latest ones that `holds_` has been told of
   std::atomic<bool> everCaptured_{false};
   std::atomic<int> launching_{0};  ///< calls that have begun, and not ended well

@@ -10,18 +10,12 @@
 #include <span>
 
 #include "base/status.h"
+#include "comm/launch/launched_call.h"
 #include "comm/launch/prepared_launch.h"
 #include "device/work.h"
 #include "gpu/memory.h"
 
 namespace tutti::comm {
-
-/// What a launch is, for people.
-struct LaunchedCall {
-  std::uint64_t number = 0;   ///< of its last collective, among all of the communicator
-  std::uint8_t function = 0;  ///< ApiFunc (comm/plan/op.h) of its first operation
-  bool messages = false;      ///< it has sends and receives only, which have no number
-};
 
 /// Kernels write as they begin and end (device::KernelMarks), a word each time. Launches on one thread, asked by any.
 class LaunchMarks {

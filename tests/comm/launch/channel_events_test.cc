@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/launch/stamps.h"
 #include "gpu/driver.h"
 #include "plugin/profiler.h"
 #include "support/log_capture.h"

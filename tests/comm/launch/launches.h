@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/launch/launch.h"
+#include "comm/launch/prepared_launch.h"
 #include "gpu/driver_calls.h"
 #include "gpu/event.h"
 #include "gpu/memory.h"
