@@ -8,6 +8,7 @@
 #include <set>
 
 #include "comm/connect/channels.h"
+#include "comm/connect/neighbours.h"
 #include "comm/state/communicator.h"
 #include "comm/world.h"
 #include "topo/machine/path_settings.h"

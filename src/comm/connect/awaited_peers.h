@@ -2,24 +2,21 @@
 #pragma once
 
 #include <mutex>
-#include <utility>
 #include <vector>
 
-#include "comm/connect/link_types.h"
-
 namespace tutti::comm {
+
+struct LinkRequest;
 
 /// Links of the call under way that their peers have not asked for yet; empty while no call waits. Any thread.
 class AwaitedPeers {
  public:
-  void set(std::vector<LinkRequest> links) {
-    const std::lock_guard lock(mutex_);
-    links_ = std::move(links);
-  }
-  std::vector<LinkRequest> all() const {
-    const std::lock_guard lock(mutex_);
-    return links_;
-  }
+  AwaitedPeers();
+  AwaitedPeers(const AwaitedPeers&) = delete;
+  ~AwaitedPeers();
+
+  void set(std::vector<LinkRequest> links);
+  std::vector<LinkRequest> all() const;
 
  private:
   mutable std::mutex mutex_;

@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "comm/connect/connect.h"
 #include "comm/connect/links.h"
+#include "comm/connect/neighbours.h"
 #include "comm/connect/shared_connections.h"
+#include "gpu/memory.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/group.h"
 
@@ -64,10 +66,10 @@ Status upload(const gpu::Device& device, const transport::ConnView& view, CUdevi
 
 }  // namespace
 
-ChannelSet::ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table)
+ChannelSet::ChannelSet(const gpu::Device& device, ChannelPlan plan, std::unique_ptr<gpu::DeviceBuffer> table)
     : device_(&device),
       plan_(std::move(plan)),
-      neighbours_(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels)),
+      neighbours_(std::make_unique<Neighbours>(neighboursOf(plan_.rank, plan_.nRanks, plan_.channels.channels))),
       links_(static_cast<std::size_t>(plan_.nRanks) * device::kConnKinds * 2),
       table_(std::move(table)) {}
 
@@ -82,19 +84,19 @@ Result<std::unique_ptr<ChannelSet>> ChannelSet::create(const gpu::Device& device
                                                        std::shared_ptr<gpu::MemoryLedger> ledger) {
   const gpu::MemoryUse use("channel tables", std::move(ledger), gpu::MemoryClass::Persistent);
   ASSIGN(gpu::DeviceBuffer table, gpu::DeviceBuffer::create(device, TableLayout(plan).bytes(), use));
-  std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::move(table)));
+  std::unique_ptr<ChannelSet> set(new ChannelSet(device, plan, std::make_unique<gpu::DeviceBuffer>(std::move(table))));
   TRY(set->uploadSkeleton());
   return set;
 }
 
 const device::CommView* ChannelSet::view() const {
-  return reinterpret_cast<const device::CommView*>(table_.data());
+  return reinterpret_cast<const device::CommView*>(table_->data());
 }
 
 Status ChannelSet::uploadSkeleton() const {
   const TableLayout layout(plan_);
   std::vector<std::byte> image(layout.bytes());
-  std::byte* const base = table_.data();
+  std::byte* const base = table_->data();
 
   const device::CommView comm{
       .channels = reinterpret_cast<device::ChannelView*>(base + layout.channels()),
@@ -130,17 +132,17 @@ Status ChannelSet::uploadSkeleton() const {
     const std::vector<std::int32_t>& ring = plan_.channels.rings[r];
     std::memcpy(image.data() + layout.ring(r), ring.data(), ring.size() * sizeof(std::int32_t));
   }
-  return gpu::copyToDevice(*device_, table_.address(), image);
+  return gpu::copyToDevice(*device_, table_->address(), image);
 }
 
 Status ChannelSet::useCollNet(const device::CollNetView* view, std::vector<LinkRequest> direct,
                               std::vector<LinkRequest> chain, bool drives) {
   drivesCollNet_ = drives;
-  neighbours_.collNetDirect = std::move(direct);
-  neighbours_.collNetChain = std::move(chain);
+  neighbours_->collNetDirect = std::move(direct);
+  neighbours_->collNetChain = std::move(chain);
   collNet_ = view;
   const auto value = std::as_bytes(std::span(&collNet_, 1));
-  return gpu::copyToDevice(*device_, table_.address() + offsetof(device::CommView, collNet), value);
+  return gpu::copyToDevice(*device_, table_->address() + offsetof(device::CommView, collNet), value);
 }
 
 /// Until kept: whoever drives some of the endpoints of a link that is about to be dropped drives them no more.
@@ -168,7 +170,7 @@ Status ChannelSet::add(OpenLink link) {
   for (std::size_t i = 0; i < link.endpoints.size(); ++i) {
     const auto channel = static_cast<std::size_t>(channels[i]);
     const std::size_t place = layout.conn(link.request.direction, link.request.kind, channel, peer);
-    TRY(upload(*device_, link.endpoints[i]->view(), table_.address() + place));
+    TRY(upload(*device_, link.endpoints[i]->view(), table_->address() + place));
   }
   Driving driving(*this, link);
   for (const auto& endpoint : link.endpoints) {
@@ -316,7 +318,7 @@ std::vector<LinkRequest> ChannelSet::missing(std::span<const LinkRequest> wanted
 
 void ChannelSet::findMissing(const PlanNeeds& needs, std::vector<LinkRequest>& missing) const {
   missing.clear();
-  forEachLink(needs, neighbours_, [&](LinkRequest link) {
+  forEachLink(needs, *neighbours_, [&](LinkRequest link) {
     if (link.peer == plan_.rank || link.peer < 0) return;
     link.channels &= ~connected(link.peer, link.kind, link.direction);
     if (link.channels != 0) addLink(missing, plan_.rank, link);

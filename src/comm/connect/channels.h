@@ -15,14 +15,17 @@
 #include "base/ranks/abort.h"
 #include "base/status.h"
 #include "comm/connect/link_types.h"
-#include "comm/connect/neighbours.h"
 #include "device/conn_view.h"
-#include "gpu/memory.h"
 #include "topo/channels/rank_channels.h"
 
 namespace tutti::device {
 struct CollNetView;
 }
+namespace tutti::gpu {
+class Device;
+class DeviceBuffer;
+class MemoryLedger;
+}  // namespace tutti::gpu
 namespace tutti::proxy {
 class ProgressGroup;
 class ProgressTask;
@@ -35,6 +38,7 @@ namespace tutti::comm {
 
 class SharedConnections;
 struct ConnectContext;
+struct Neighbours;
 struct OpenLink;
 struct PlanNeeds;
 struct SharedEnd;
@@ -86,7 +90,7 @@ class ChannelSet {
   ~ChannelSet();
 
   const device::CommView* view() const;
-  const Neighbours& neighbours() const { return neighbours_; }
+  const Neighbours& neighbours() const { return *neighbours_; }
 
   /// Channels on which a peer is connected.
   ChannelMask connected(int peer, device::ConnKind kind, device::Direction direction) const;
@@ -161,7 +165,7 @@ class ChannelSet {
   void close(device::Direction direction);
 
  private:
-  ChannelSet(const gpu::Device& device, ChannelPlan plan, gpu::DeviceBuffer table);
+  ChannelSet(const gpu::Device& device, ChannelPlan plan, std::unique_ptr<gpu::DeviceBuffer> table);
   static std::size_t slotOf(int peer, device::ConnKind kind, device::Direction direction) {
     const std::size_t link = static_cast<std::size_t>(peer) * device::kConnKinds + static_cast<std::size_t>(kind);
     return link * 2 + (direction == device::Direction::Send ? 0 : 1);
@@ -178,11 +182,11 @@ class ChannelSet {
 
   const gpu::Device* device_;
   ChannelPlan plan_;
-  Neighbours neighbours_;
+  const std::unique_ptr<Neighbours> neighbours_;
   mutable std::mutex mutex_;     ///< links_, between add() and endsOf()
   std::vector<OpenLink> links_;  ///< by slotOf(); without endpoints: not connected
   std::vector<KnownLink> known_;
-  gpu::DeviceBuffer table_;
+  std::unique_ptr<gpu::DeviceBuffer> table_;
   const device::CollNetView* collNet_ = nullptr;  ///< null: there is none
   bool drivesCollNet_ = false;
   FamilyConnections family_;

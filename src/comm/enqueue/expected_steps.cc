@@ -4,6 +4,7 @@
 
 #include "comm/collnet/comm_collnet.h"
 #include "comm/connect/channels.h"
+#include "comm/connect/neighbours.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
 #include "device/kernels/kernel_name.h"

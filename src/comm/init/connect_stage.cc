@@ -19,6 +19,7 @@
 #include "comm/connect/channels.h"
 #include "comm/connect/connect.h"
 #include "comm/connect/links.h"
+#include "comm/connect/neighbours.h"
 #include "comm/connect/reopen.h"
 #include "comm/diagnosis/call_exchange.h"
 #include "comm/ending/watching.h"

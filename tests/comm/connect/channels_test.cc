@@ -6,6 +6,7 @@
 
 #include "comm/connect/connect.h"
 #include "comm/connect/driven_end.h"
+#include "gpu/memory.h"
 #include "gpu/memory_ledger.h"
 #include "proxy/engine.h"
 #include "proxy/group.h"
