@@ -396,7 +396,7 @@ ROOMS = {
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
-            "comm/diagnosis": {"only": r"call_.*\.h"}, "comm/state": {}, "comm/init": {}, "comm/init/transports": {},
+            "comm/diagnosis": {"only": r"(call|message)_.*\.h"}, "comm/state": {}, "comm/init": {}, "comm/init/transports": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/diagnosis/message_exchange.h"
+
 namespace tutti::comm {
 
 namespace {
@@ -23,12 +25,24 @@ bool covers(const CallWord& said, std::uint64_t calls) {
   return said.count >= calls && said.first() <= calls + 1;
 }
 
+MessageExchange::Self selfOf(const CallExchange::Peers& peers) {
+  return {peers.self, peers.nRanks, peers.say, peers.describe};
+}
+
 }  // namespace
+
+CallExchange::CallExchange() : messages_(std::make_unique<MessageExchange>()) {}
+
+CallExchange::~CallExchange() = default;
+
+MessageLog& CallExchange::messages() {
+  return messages_->log();
+}
 
 bool CallExchange::hear(int rank, std::span<const std::byte> said) {
   const std::optional<CallWord> word = wordFrom(said);
   const std::lock_guard lock(mutex_);
-  if (!word) return messages_.hear(rank, said, told_);
+  if (!word) return messages_->hear(rank, said, told_);
   if (differ_ || heard_.size() >= kMostHeard) return true;
   told_ = told_ || word->kind == CallWord::Kind::Verdict;
   heard_.emplace_back(rank, *word);
@@ -37,7 +51,7 @@ bool CallExchange::hear(int rank, std::span<const std::byte> said) {
 
 bool CallExchange::due() const {
   const std::lock_guard lock(mutex_);
-  return !heard_.empty() || messages_.due();
+  return !heard_.empty() || messages_->due();
 }
 
 std::size_t CallExchange::heard() const {
@@ -57,7 +71,7 @@ bool CallExchange::comparedBefore(Time now, int self) const {
   const std::uint64_t own = log_.count();
   const std::optional<Time>& since = self == 0 ? saidAt_ : verifiedAt_;
   const bool calls = (self == 0 ? said_.count : verified_) >= own && since && now - *since >= kObjection;
-  return (own == 0 || calls) && messages_.settled();
+  return (own == 0 || calls) && messages_->settled();
 }
 
 bool CallExchange::answered(const Peers& peers) const {
@@ -70,7 +84,7 @@ bool CallExchange::answeredLocked(const Peers& peers) const {
     const auto known = known_.find(rank);
     return known != known_.end() && known->second.gone;
   };
-  if (!messages_.answered(gone)) return false;
+  if (!messages_->answered(gone)) return false;
   for (int rank = 0; asked_ > 0 && rank < peers.nRanks; ++rank) {
     if (rank == peers.self) continue;
     const auto known = known_.find(rank);
@@ -90,13 +104,13 @@ void CallExchange::askAllLocked(Time now, const Peers& peers) {
   asked_ = log_.count();
   ++question_;
   if (asked_ > 0 && (!answeredLocked(peers) || !covers(said_, asked_))) say(asked_, CallWord::Kind::Ask, now, peers);
-  messages_.ask(selfOf(peers));
+  messages_->ask(selfOf(peers));
 }
 
 bool CallExchange::suspect(Status why, std::string text) {
   const std::lock_guard lock(mutex_);
   if (differ_ || (told_ && watched_)) return true;  // the communicator fails for that
-  if (!watched_ || (log_.count() == 0 && messages_.settled())) return false;
+  if (!watched_ || (log_.count() == 0 && messages_->settled())) return false;
   if (!suspicion_) suspicion_ = {why, std::move(text), std::nullopt};
   return true;
 }
@@ -245,7 +259,7 @@ std::optional<CallExchange::Finding> CallExchange::search(Time now, const Peers&
 }
 
 std::optional<CallExchange::Finding> CallExchange::compareMessages(Time now, const Peers& peers) {
-  auto result = messages_.tick(now, selfOf(peers));
+  auto result = messages_->tick(now, selfOf(peers));
   if (!result) return std::nullopt;
   differ_ = true;
   return Finding{Status(ncclInvalidUsage), std::move(*result)};

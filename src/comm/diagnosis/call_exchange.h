@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -16,9 +17,11 @@
 #include "base/status.h"
 #include "comm/diagnosis/call_log.h"
 #include "comm/diagnosis/call_words.h"
-#include "comm/diagnosis/message_exchange.h"
 
 namespace tutti::comm {
+
+class MessageExchange;
+class MessageLog;
 
 /// Of one communicator. Rank 0 says once a second what it has called last, if that is more than before, and all others
 /// compare. Whoever leaves, or meets an error that calls which differ may be the cause of, asks everybody. Any thread;
@@ -40,9 +43,13 @@ class CallExchange {
     bool differ = true;  ///< calls do; else: they do not, and suspect() had another cause
   };
 
+  CallExchange();
+  CallExchange(const CallExchange&) = delete;
+  ~CallExchange();
+
   CallLog& log() { return log_; }
   const CallLog& log() const { return log_; }
-  MessageLog& messages() { return messages_.log(); }
+  MessageLog& messages();
 
   /// Takes what another rank says of its calls, and only that.
   bool hear(int rank, std::span<const std::byte> said);
@@ -92,9 +99,6 @@ class CallExchange {
   };
   using Heard = std::pair<int, CallWord>;
 
-  MessageExchange::Self selfOf(const Peers& peers) const {
-    return {peers.self, peers.nRanks, peers.say, peers.describe};
-  }
   std::optional<Finding> take(const Heard& heard, Time now, const Peers& peers);
   std::optional<Finding> found(const CallWord& verdict, const Peers& peers);
   std::optional<Finding> settleLate(Time now, const Peers& peers);
@@ -109,7 +113,7 @@ class CallExchange {
 
   CallLog log_;
   mutable std::mutex mutex_;
-  MessageExchange messages_;
+  std::unique_ptr<MessageExchange> messages_;
   std::vector<Heard> heard_;
   std::map<int, Known> known_;
   std::map<int, CallWord> ahead_;                     ///< of ranks that had called more than this one

@@ -13,7 +13,9 @@
 #include "bootstrap/loop/peer_news.h"
 #include "comm/connect/channels.h"
 #include "comm/diagnosis/call_exchange.h"
+#include "comm/diagnosis/progress_scan.h"
 #include "comm/ending/parting.h"
+#include "comm/ending/rank_account.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/state/communicator.h"
@@ -27,10 +29,21 @@ constexpr milliseconds kGrace{200};
 
 }  // namespace
 
+struct DepartureWatch::Gone {
+  int rank = -1;
+  bool exited = false;
+  std::optional<RankAccount> account;
+};
+
 Result<std::unique_ptr<DepartureWatch>> DepartureWatch::create(ncclComm& comm) {
   ASSIGN(MovementSweep sweep, MovementSweep::create(*comm.parts.device->device));
-  return std::unique_ptr<DepartureWatch>(new DepartureWatch(comm, std::move(sweep)));
+  return std::unique_ptr<DepartureWatch>(new DepartureWatch(comm, std::make_unique<MovementSweep>(std::move(sweep))));
 }
+
+DepartureWatch::DepartureWatch(ncclComm& comm, std::unique_ptr<MovementSweep> sweep)
+    : comm_(comm), sweep_(std::move(sweep)) {}
+
+DepartureWatch::~DepartureWatch() = default;
 
 void DepartureWatch::hear() {
   for (const bootstrap::Departure& departure : comm_.parts.bootstrap->takeDepartures()) {
@@ -44,7 +57,7 @@ void DepartureWatch::hear() {
 
 void DepartureWatch::rest() {
   neededSince_.reset();
-  sweep_.reset();
+  sweep_->reset();
 }
 
 /// Whether a rank that may be waited for is.
@@ -56,8 +69,8 @@ bool DepartureWatch::confirmed(Time now, Need need) {
   const auto hasLeft = [&bootstrap = *comm_.parts.bootstrap](int rank) { return bootstrap.hasLeft(rank); };
   // Only stillness tells, and what is under way may be slow: as long as silence has to last to count as a death.
   const MovementSweep::State state =
-      sweep_.follow(now, *comm_.parts.channels, comm_.parts.collNetTask(), hasLeft, comm_.options.peerTimeout);
-  if (state == MovementSweep::State::Moves) sweep_.reset();
+      sweep_->follow(now, *comm_.parts.channels, comm_.parts.collNetTask(), hasLeft, comm_.options.peerTimeout);
+  if (state == MovementSweep::State::Moves) sweep_->reset();
   return state == MovementSweep::State::Still;
 }
 
@@ -76,7 +89,7 @@ void DepartureWatch::tick(Time now, bool kernelsRun) {
     if (suspect == nullptr) suspect = &gone;
   }
   neededSince_.reset();
-  if (suspect == nullptr) return sweep_.reset();
+  if (suspect == nullptr) return sweep_->reset();
   if (confirmed(now, Need::Unknown)) fail(*suspect);
 }
 

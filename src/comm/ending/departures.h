@@ -1,6 +1,7 @@
 // Ranks that have left in peace, and whether an operation here waits for one of them all the same.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,12 +9,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "comm/diagnosis/progress_scan.h"
-#include "comm/ending/rank_account.h"
 
 struct ncclComm;
 
 namespace tutti::comm {
+
+class MovementSweep;
+enum class Need : std::uint8_t;
 
 /// Of one communicator with peers. A kernel that waits for a rank that has left would wait for ever: no connection
 /// tells it, unless a host thread drives that. Used by the watch's thread (comm/ending/watch.h), which never waits.
@@ -23,6 +25,8 @@ class DepartureWatch {
 
   /// `comm` must outlive the result.
   static Result<std::unique_ptr<DepartureWatch>> create(ncclComm& comm);
+  DepartureWatch(const DepartureWatch&) = delete;
+  ~DepartureWatch();
 
   /// Takes what those have said who have left since the last call.
   void hear();
@@ -31,19 +35,15 @@ class DepartureWatch {
   void tick(Time now, bool kernelsRun);
 
  private:
-  struct Gone {
-    int rank = -1;
-    bool exited = false;
-    std::optional<RankAccount> account;
-  };
-  DepartureWatch(ncclComm& comm, MovementSweep sweep) : comm_(comm), sweep_(std::move(sweep)) {}
+  struct Gone;
+  DepartureWatch(ncclComm& comm, std::unique_ptr<MovementSweep> sweep);
   void rest();
   bool confirmed(Time now, Need need);
   std::string missedBy(const Gone& gone) const;
   void fail(const Gone& gone);
 
   ncclComm& comm_;
-  MovementSweep sweep_;
+  std::unique_ptr<MovementSweep> sweep_;
   std::vector<Gone> gone_;
   std::optional<Time> neededSince_;
 };

@@ -11,6 +11,7 @@
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
 #include "comm/diagnosis/call_exchange.h"
+#include "comm/diagnosis/message_log.h"
 #include "comm/enqueue/group_calls.h"
 #include "comm/enqueue/launch_events.h"
 #include "comm/enqueue/registered_buffers.h"
