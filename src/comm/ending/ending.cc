@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/threads/shortage.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/connect/shared_connections.h"
 #include "comm/ending/call_watch.h"
 #include "comm/ending/deferred_free.h"
 #include "comm/ending/flush.h"
+#include "comm/ending/leave_family.h"
 #include "comm/ending/own_account.h"
 #include "comm/ending/parting.h"
 #include "comm/ending/watching.h"
@@ -87,30 +87,13 @@ void sayGoodbye(const ncclComm& comm) {
   comm.parts.bootstrap->leave(encodeAccount(account));
 }
 
-/// The connections of its family go with the last of its members. Where a peer is gone, or the family has failed, their
-/// memory is left to whoever may still write to it, as after any failure. Whether they go now, in peace.
-bool leaveFamily(const ncclComm& comm) {
-  constexpr milliseconds kPatience{2000};
-  Family* const family = comm.membership->family.get();
-  if (family == nullptr) return false;
-  const bool last = family->leave(comm);
-  family->connections()->tend();
-  if (!last || !comm.parts.device) return false;
-  if (family->failed() || !family->complete()) return false;
-  const Result<gpu::ContextGuard> context = comm.parts.device->device->enter();
-  if (context.ok()) family->connections()->settle(*comm.parts.device->device, describeComm(comm), kPatience).ignore();
-  return true;
-}
-
 /// What graphs keep of a communicator that has ended: all of it.
 struct Estate {
   ncclComm* comm = nullptr;
   ~Estate() {
     if (comm == nullptr) return;
     // Graphs may have been replayed since ncclCommDestroy.
-    Family* const family = comm->membership->family.get();
-    const bool others = family != nullptr && family->outlives(*comm);
-    if (others) family->connections()->tend();
+    const bool others = outlivedByFamily(*comm);
     // What is this one's alone nobody else sends on.
     if (!others || comm->parts.drivesAlone()) ExitDelivery::await(*comm, Deadline::in(ExitDelivery::kBound));
     delete comm;
