@@ -2,10 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/socket/socket.h"
+#include "bootstrap/absence_report.h"
 #include "bootstrap/link/crypto.h"
 #include "bootstrap/settings.h"
 
@@ -17,12 +16,6 @@ inline constexpr milliseconds kLateness{5000};
 inline constexpr milliseconds kParting{100};
 /// So long without descriptors, and a root gives up: those who are there wait for ranks that it cannot let in.
 inline constexpr milliseconds kStarvation{3000};
-
-/// What a root says, once, of those who do not come.
-struct AbsenceReport {
-  std::vector<std::string> members;  ///< of a communicator that grows, by rank: `rank 3 (host gpu07, pid 4711)`
-  milliseconds after{0};             ///< the first has come; 0: never
-};
 
 /// What a root needs; it owns all of it.
 struct RootOptions {

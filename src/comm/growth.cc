@@ -6,10 +6,10 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "bootstrap/absence_report.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join_options.h"
 #include "bootstrap/loop/invitations.h"
-#include "bootstrap/root.h"
 #include "bootstrap/unique_id.h"
 #include "comm/library.h"
 #include "comm/lifecycle.h"

@@ -1,16 +1,13 @@
 // A communicator that is made from the ranks of another one: what splitting and shrinking have in common.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "bootstrap/kin.h"
 #include "comm/state/births.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"
-#include "comm/state/progress.h"
 #include "nccl.h"
 
 namespace tutti::comm {
@@ -48,14 +45,5 @@ Result<std::shared_ptr<Offspring>> planOffspring(ncclComm& parent, const char* f
 
 /// All but what sets it apart from other children of the same ranks: they agree on that as they meet.
 CommIdentity identityOf(const Offspring& plan, int rank, int nRanks, int color, int key);
-
-/// How the ranks of a child come to know each other. The Abort is the child's.
-using Meeting = std::function<Result<bootstrap::Kin>(const Abort& abort)>;
-
-/// Inits the child and shows it. A failure is told where the call can return it; else the child's state has it.
-Status bear(Offspring& plan, CommIdentity identity, const Meeting& meet);
-
-/// The job of one child, under the name of its call.
-Result<Progress> startBirth(ncclComm& parent, const char* function, std::function<Status()> making);
 
 }  // namespace tutti::comm

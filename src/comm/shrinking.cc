@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/kin.h"
+#include "comm/birth.h"
 #include "comm/ending/ending.h"
 #include "comm/offspring.h"
 #include "comm/state/background.h"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/kin.h"
+#include "comm/birth.h"
 #include "comm/offspring.h"
 #include "comm/state/revocation.h"
 
