@@ -372,20 +372,30 @@ ROOMS = {
             "comm/plan": {}, "comm/launch": {}, "comm/network": {}, "comm/state": {}, "comm/agreement": {},
         },
     },
+    "comm/init/channels": {
+        "for": "a communicator's channels: tables, launcher, who drives and watches them, connections",
+        "may": {
+            "base": {}, "bootstrap": {}, "gpu": {}, "topo/machine": {}, "plugin/network": {}, "proxy": {},
+            "comm/plan": {}, "comm/launch": {}, "comm/connect": {}, "comm/network": {}, "comm/collnet": {},
+            "comm/diagnosis": {}, "comm/state": {}, "comm/agreement": {"only": r"peer_table\.h"},
+            "comm/ending": {"only": r"watching\.h"},
+        },
+    },
     "comm/init": {
         "for": "the stages of init: each takes a communicator one step further",
         "may": {
             "base": {}, "trace": {}, "device/.": {}, "gpu": {}, "bootstrap": {}, "ras/.": {}, "topo": {}, "plugin": {},
-            "proxy": {}, "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
-            "comm/connect": {}, "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {},
-            "comm/agreement": {}, "comm/ending": {}, "comm/init/transports": {},
+            "comm/tuning": {}, "comm/settings": {}, "comm/plan": {}, "comm/launch": {},
+            "comm/network": {}, "comm/collnet": {}, "comm/diagnosis": {}, "comm/state": {},
+            "comm/agreement": {}, "comm/ending": {}, "comm/init/channels": {}, "comm/init/transports": {},
         },
     },
     "comm/suspend": {
         "for": "giving back the memory of connections for a while",
         "may": {
             "base": {}, "gpu": {}, "bootstrap": {}, "transport/common": {}, "comm/launch": {}, "comm/connect": {},
-            "comm/network": {}, "comm/state": {}, "comm/ending": {}, "comm/init": {}, "comm/init/transports": {},
+            "comm/network": {}, "comm/state": {}, "comm/ending": {}, "comm/init/channels": {},
+            "comm/init/transports": {},
         },
     },
     "comm/enqueue": {
@@ -396,7 +406,7 @@ ROOMS = {
             "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
             "comm/launch": {}, "comm/connect": {},
             "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
-            "comm/diagnosis": {"only": r"(call|message)_.*\.h"}, "comm/state": {}, "comm/init": {}, "comm/init/transports": {},
+            "comm/diagnosis": {"only": r"(call|message)_.*\.h"}, "comm/state": {}, "comm/init/channels": {}, "comm/init/transports": {},
             "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
             "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
         },

@@ -16,7 +16,7 @@
 #include "comm/enqueue/launch_events.h"
 #include "comm/enqueue/registered_buffers.h"
 #include "comm/enqueue/tracing.h"
-#include "comm/init/connect_stage.h"
+#include "comm/init/channels/connect_missing.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
 #include "comm/launch/launch_marks.h"

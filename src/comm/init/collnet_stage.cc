@@ -14,7 +14,7 @@
 #include "comm/collnet/rails.h"
 #include "comm/collnet/reasons.h"
 #include "comm/collnet/wishes.h"
-#include "comm/init/connect_stage.h"
+#include "comm/init/channels/connect_stage.h"
 #include "comm/init/graph_stage.h"
 #include "comm/init/planning_stage.h"
 #include "comm/init/transports/message_steps.h"

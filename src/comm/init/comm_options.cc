@@ -19,6 +19,7 @@ CommOptions optionsFrom(const CommSettings& settings) {
           .checkCalls = settings.checkCalls,
           .connectAtInit = settings.connectAtInit,
           .memoryManaged = settings.memoryManaged,
+          .remoteDomain = settings.remoteDomain,
           .kernels = settings.kernels};
 }
 

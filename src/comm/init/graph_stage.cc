@@ -1,12 +1,15 @@
 #include "comm/init/graph_stage.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bootstrap/bootstrap.h"
 #include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
+#include "comm/init/channels/channel_stage.h"
 #include "comm/init/collnet_stage.h"
 #include "comm/network/network.h"
+#include "comm/network/own_nics.h"
 #include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "topo/channels/inter_node.h"
@@ -15,13 +18,13 @@
 
 namespace tutti::comm {
 
-Result<CommGraphs> findGraphs(ncclComm& comm, const OwnMachine& machine) {
+Result<std::shared_ptr<const CommGraphs>> findGraphs(ncclComm& comm, const OwnMachine& machine) {
   CommParts& parts = comm.parts;
   ASSIGN(
       CommGraphs graphs,
       findGraphs({*parts.bootstrap, parts.peers, *parts.layout, comm.settings->topology, wantsCollNet(comm)}, machine));
   if (parts.network) parts.network->setNics(graphs.nics);
-  return graphs;
+  return std::make_shared<const CommGraphs>(std::move(graphs));
 }
 
 const topo::AgreedGraphs* knownGraphs(const CommGraphs& graphs) {
@@ -47,8 +50,9 @@ std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, 
   return topo::treeNeighboursAcross(layout, graphs.words, graphs.agreed, mostChannels);
 }
 
-Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const ncclComm& comm, int nChannels) {
-  return channelsOf(graphs, *comm.parts.layout, nChannels);
+Status buildChannels(ncclComm& comm, const CommGraphs& graphs, int nChannels) {
+  ASSIGN(topo::RankChannels channels, channelsOf(graphs, *comm.parts.layout, nChannels));
+  return buildChannels(comm, std::move(channels));
 }
 
 }  // namespace tutti::comm

@@ -1,6 +1,7 @@
 // The stage of init in which the ranks find their graphs.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
@@ -10,7 +11,6 @@ struct ncclComm;
 namespace tutti::topo {
 struct AgreedGraphs;
 struct ChannelLimits;
-struct RankChannels;
 }  // namespace tutti::topo
 
 namespace tutti::comm {
@@ -20,7 +20,7 @@ struct NodeHeads;
 struct OwnMachine;
 
 /// Collective. The graphs of all nodes, and the NICs of this rank (CommNetwork::nics()). Errors: those of findGraphs().
-Result<CommGraphs> findGraphs(ncclComm& comm, const OwnMachine& machine);
+Result<std::shared_ptr<const CommGraphs>> findGraphs(ncclComm& comm, const OwnMachine& machine);
 
 /// What all nodes can do; null: their graphs are not known.
 const topo::AgreedGraphs* knownGraphs(const CommGraphs& graphs);
@@ -34,7 +34,8 @@ int channelsOfGraphs(const ncclComm& comm, const CommGraphs& graphs, const topo:
 /// Neighbours in all trees there may be, whatever number of channels up to this one the ranks will agree on.
 std::vector<int> treeNeighbours(const ncclComm& comm, const CommGraphs& graphs, int mostChannels);
 
-/// This rank's `nChannels` channels: along the graphs where they are known, else along the ranks' numbers.
-Result<topo::RankChannels> channelsOf(const CommGraphs& graphs, const ncclComm& comm, int nChannels);
+/// Makes this rank's `nChannels` channels and whatever drives them (channels/channel_stage.h): along the graphs where
+/// they are known, else along the ranks' numbers.
+Status buildChannels(ncclComm& comm, const CommGraphs& graphs, int nChannels);
 
 }  // namespace tutti::comm

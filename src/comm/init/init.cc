@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -12,14 +13,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "comm/agreement/comm_graphs.h"
 #include "comm/agreement/own_machine.h"
 #include "comm/diagnosis/init_stall.h"
 #include "comm/ending/ending.h"
 #include "comm/ending/watching.h"
-#include "comm/init/channel_stage.h"
+#include "comm/init/channels/connect_stage.h"
 #include "comm/init/collnet_stage.h"
-#include "comm/init/connect_stage.h"
 #include "comm/init/device_stage.h"
 #include "comm/init/family_stage.h"
 #include "comm/init/graph_stage.h"
@@ -131,21 +130,20 @@ Status runStages(ncclComm& comm, const JoinStep& join, StageClock& clock, InitSt
   clock.book(Stage::Kernels);
   stall.enter("graphs");
   makeTransports(comm);
-  ASSIGN(const CommGraphs graphs, findGraphs(comm, machine));
+  ASSIGN(const std::shared_ptr<const CommGraphs> graphs, findGraphs(comm, machine));
   clock.book(Stage::Topo);
   // Who relays for others listens before anybody connects: all ranks wait for each other in the agreement.
   TRY(joinRelays(comm));
   stall.enter("agreement");
-  ASSIGN(const int nChannels, agreeOnPlanning(comm, graphs));
+  ASSIGN(const int nChannels, agreeOnPlanning(comm, *graphs));
   clock.book(Stage::Graphs);
-  ASSIGN(topo::RankChannels channels, channelsOf(graphs, comm, nChannels));
-  TRY(buildChannels(comm, std::move(channels)));
+  TRY(buildChannels(comm, *graphs, nChannels));
   TRY(prepareWatch(comm));
   clock.book(Stage::Alloc);
   stall.enter("connections");
   TRY(connectRings(comm));
   stall.enter("collNet");
-  TRY(joinCollNet(comm, graphs));
+  TRY(joinCollNet(comm, *graphs));
   clock.book(Stage::Connections);
   stall.enter("end");
   TRY(beginWatch(comm));

@@ -8,6 +8,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/init/comm_options.h"
 #include "comm/init/tuner_stage.h"
+#include "comm/settings/comm_settings.h"
 #include "comm/settings/current_settings.h"
 #include "comm/settings/set_by_plugin.h"
 #include "comm/state/communicator.h"
@@ -38,7 +39,7 @@ Status beginPlugins(ncclComm& comm) {
   }));
   obeyPlugins(comm);
   if (comm.identity.nRanks == 1) return {};
-  TRY(settings.during(settingsSource(), [&comm] { return beginTuner(comm); }));
+  TRY(settings.during(settingsSource(), [&comm] { return beginTuner(comm, comm.settings->tuning.plugin); }));
   obeyPlugins(comm);
   return {};
 }

@@ -10,7 +10,6 @@
 #include "comm/agreement/wishes.h"
 #include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
-#include "comm/settings/comm_settings.h"
 #include "comm/state/communicator.h"
 #include "comm/tuning/advice.h"
 #include "comm/tuning/constants.h"
@@ -93,8 +92,8 @@ ncclNvlDomainInfo_v5_t domainsOf(const topo::RankLayout& layout) {
 
 }  // namespace
 
-Result<std::string> beginTuner(ncclComm& comm) {
-  const std::shared_ptr<plugin::TunerPlugin> library = plugin::tunerOfProcess().take(comm.settings->tuning.plugin);
+Result<std::string> beginTuner(ncclComm& comm, const std::string& plugin) {
+  const std::shared_ptr<plugin::TunerPlugin> library = plugin::tunerOfProcess().take(plugin);
   if (library == nullptr) return std::string();
   PlanContext& planning = *comm.parts.planning;
   const topo::RankLayout& layout = *comm.parts.layout;

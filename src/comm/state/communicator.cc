@@ -25,7 +25,6 @@
 #include "comm/state/revocation.h"
 #include "gpu/memory_ledger.h"
 #include "ras/registry.h"
-#include "topo/machine/peer_info.h"
 #include "trace/comm_counts.h"
 #include "trace/points.h"
 

@@ -104,6 +104,7 @@ struct CommOptions {
   bool checkCalls = false;     ///< ranks compare their collectives before these are launched
   bool connectAtInit = false;  ///< what collectives may use
   bool memoryManaged = true;   ///< its memory may be given back for a while
+  bool remoteDomain = true;    ///< its kernels run in the remote memory synchronization domain
   gpu::KernelSource kernels;
 };
 

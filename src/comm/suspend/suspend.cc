@@ -17,7 +17,7 @@
 #include "comm/ending/flush.h"
 #include "comm/ending/parting.h"
 #include "comm/ending/watching.h"
-#include "comm/init/connect_stage.h"
+#include "comm/init/channels/connect_stage.h"
 #include "comm/init/transports/transport_stage.h"
 #include "comm/launch/device_pool.h"
 #include "comm/network/relays.h"

@@ -1,17 +1,14 @@
-#include "comm/init/connect_stage.h"
+#include "comm/init/channels/connect_stage.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/collnet/comm_collnet.h"
@@ -21,23 +18,15 @@
 #include "comm/connect/links.h"
 #include "comm/connect/neighbours.h"
 #include "comm/connect/reopen.h"
-#include "comm/diagnosis/call_exchange.h"
-#include "comm/ending/watching.h"
-#include "comm/launch/device_pool.h"
 #include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
 #include "comm/state/membership.h"
-#include "comm/state/peer_wait.h"
-#include "gpu/context.h"
 #include "gpu/memory_ledger.h"
 #include "topo/machine/peer_info.h"
 
 namespace tutti::comm {
 
 namespace {
-
-/// How long it takes at most until it is known whether calls that differ are the cause of a failure, and some more.
-constexpr milliseconds kCause{3000};
 
 /// Whether the line of any of the ring's connections says so.
 bool ringUses(const ChannelSet& channels, std::string_view word) {
@@ -49,25 +38,12 @@ bool ringUses(const ChannelSet& channels, std::string_view word) {
   return false;
 }
 
-/// What connectLinks() needs of an initialised communicator.
-ConnectContext connectContext(const ncclComm& comm) {
-  return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
-                        comm.parts.planning->tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
-}
-
 /// Whether the tuner may take it for any collective; the same on all ranks.
 bool mayTake(const Tuning& tuning, device::Algorithm algorithm) {
   return std::any_of(tuning.verdicts.begin(), tuning.verdicts.end(), [&](const auto& ofFunc) {
     const auto& row = ofFunc[static_cast<std::size_t>(algorithm)];
     return std::find(row.begin(), row.end(), Verdict::Possible) != row.end();
   });
-}
-
-void sayConnected(const PlanNeeds& needs) {
-  if (needs.usesTree) info(kInit, "Connected all trees");
-  if (needs.usesPat) info(kInit, "Connected binomial trees");
-  if (needs.usesCollNetDirect) info(kInit, "Connected CollNet");
-  if (needs.usesCollNetChain) info(kInit, "Connected Collnet Chains");
 }
 
 /// Beside the rings, what plans of collectives may need.
@@ -86,20 +62,19 @@ Status connectAllElse(ncclComm& comm) {
   return {};
 }
 
-/// A peer that fails for calls that do not match gives its memory up before all have heard why.
-Status causeOf(const ncclComm& comm, Status met) {
-  if (faultOnConnection(met) != Fault::Other) return met;
-  if (met.code() == ncclRemoteError && !comm.abort.raised() && comm.calls->suspect(met, lastErrorText())) {
-    lookAtKernels();
-    const Deadline deadline = Deadline::in(kCause);
-    while (!comm.abort.raised() && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  if (!comm.abort.raised()) return met;
-  restoreLastError(comm.abort.text());
-  return comm.abort.status();
+}  // namespace
+
+ConnectContext connectContext(const ncclComm& comm) {
+  return ConnectContext{*comm.parts.bootstrap, comm.parts.peers, comm.parts.transports,
+                        comm.parts.planning->tuning.input.slotBytes, comm.parts.proxiedMeshSlots};
 }
 
-}  // namespace
+void sayConnected(const PlanNeeds& needs) {
+  if (needs.usesTree) info(kInit, "Connected all trees");
+  if (needs.usesPat) info(kInit, "Connected binomial trees");
+  if (needs.usesCollNetDirect) info(kInit, "Connected CollNet");
+  if (needs.usesCollNetChain) info(kInit, "Connected Collnet Chains");
+}
 
 Status connectRings(ncclComm& comm) {
   if (comm.membership->born) {
@@ -130,19 +105,6 @@ Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes) {
 
 Status reconnectAll(ncclComm& comm) {
   return reopenAll(connectContext(comm), *comm.parts.channels);
-}
-
-Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing) {
-  const PeerWait wait(comm);
-  ASSIGN(const gpu::ContextGuard context, comm.parts.device->device->enter());
-  ConnectContext connecting = connectContext(comm);
-  connecting.peersMayBeLate = true;
-  connecting.awaited = comm.progress.awaited.get();
-  const Status opened = openMissing(connecting, *comm.parts.channels, missing);
-  if (!opened.ok()) return causeOf(comm, opened);
-  // Told once: from then on nothing of theirs is missing.
-  sayConnected(needs);
-  return {};
 }
 
 void logConnections(const ncclComm& comm) {

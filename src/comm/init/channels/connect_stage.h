@@ -1,7 +1,5 @@
-// The stage of init that connects the rings, and what is connected later.
+// The stage of init that connects the rings; all connections again after a while without.
 #pragma once
-
-#include <span>
 
 #include "base/status.h"
 
@@ -10,7 +8,7 @@ struct ncclComm;
 namespace tutti::comm {
 
 struct CollNetLanes;
-struct LinkRequest;
+struct ConnectContext;
 struct PlanNeeds;
 
 /// Collective. Connects the neighbours of all rings, and waits until all ranks have; whatever else
@@ -22,10 +20,11 @@ Status connectRings(ncclComm& comm);
 /// NCCL_RUNTIME_CONNECT=0, which opens them at once.
 Status connectCollNet(ncclComm& comm, const CollNetLanes& lanes);
 
-/// Opens those connections of an initialised communicator. Waits for the peers of these to do the same, who may come as
-/// late as they like.
-/// `needs`: what they are for.
-Status connectMissing(ncclComm& comm, const PlanNeeds& needs, std::span<const LinkRequest> missing);
+/// What connectLinks() needs of an initialised communicator.
+ConnectContext connectContext(const ncclComm& comm);
+
+/// Says at INFO which structures those needs have connected.
+void sayConnected(const PlanNeeds& needs);
 
 /// Says at INFO what it holds for as long as it lives, or until more is connected.
 void logConnections(const ncclComm& comm);
