@@ -398,17 +398,22 @@ ROOMS = {
             "comm/init/transports": {},
         },
     },
+    "comm/enqueue/events": {
+        "for": "what profilers and traces are told of operations",
+        "may": {
+            "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
+            "plugin/.": {"only": r"(event_mask|profiler)\.h"}, "proxy": {"only": r"(step_events|task)\.h"},
+            "transport/common": {"only": r"transport\.h"}, "comm/tuning": {"only": r"(filter|log)\.h"}, "comm/plan": {},
+            "comm/launch": {}, "comm/connect": {}, "comm/collnet": {"only": r"comm_collnet\.h"}, "comm/state": {},
+        },
+    },
     "comm/enqueue": {
         "for": "calls and groups: from a checked call to a plan that is launched",
         "may": {
-            "base": {}, "trace": {}, "device/.": {"only": r"work\.h"}, "device/kernels": {}, "gpu": {},
-            "plugin/.": {"only": r"(event_mask|profiler)\.h"},
-            "topo/machine": {}, "comm/tuning": {"only": r"(selection|filter|log)\.h"}, "bootstrap": {}, "comm/plan": {},
-            "comm/launch": {}, "comm/connect": {},
-            "comm/collnet": {"only": r"comm_collnet\.h", "from": r"expected_steps\.cc"},
-            "comm/diagnosis": {"only": r"(call|message)_.*\.h"}, "comm/state": {}, "comm/init/channels": {}, "comm/init/transports": {},
-            "proxy": {"only": r"(step_events|task)\.h", "from": r"expected_steps\.(h|cc)"},
-            "transport/common": {"only": r"transport\.h", "from": r"expected_steps\.cc"},
+            "base": {}, "trace": {}, "device/kernels": {}, "gpu": {}, "topo/machine": {},
+            "comm/tuning": {"only": r"(selection|tuning)\.h"}, "bootstrap": {}, "comm/plan": {}, "comm/launch": {},
+            "comm/connect": {}, "comm/diagnosis": {"only": r"(call|message)_.*\.h"}, "comm/state": {},
+            "comm/init/channels": {}, "comm/init/transports": {}, "comm/enqueue/events": {},
         },
     },
     "comm": {

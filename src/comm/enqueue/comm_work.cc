@@ -10,20 +10,16 @@
 #include "base/threads/thread.h"
 #include "comm/connect/channels.h"
 #include "comm/connect/link_types.h"
-#include "comm/diagnosis/call_exchange.h"
-#include "comm/diagnosis/message_log.h"
-#include "comm/enqueue/group_calls.h"
-#include "comm/enqueue/launch_events.h"
+#include "comm/enqueue/events/launch_events.h"
+#include "comm/enqueue/events/tracing.h"
+#include "comm/enqueue/noted_calls.h"
+#include "comm/enqueue/plan_kernels.h"
 #include "comm/enqueue/registered_buffers.h"
-#include "comm/enqueue/tracing.h"
 #include "comm/init/channels/connect_missing.h"
-#include "comm/launch/device_pool.h"
 #include "comm/launch/launch.h"
-#include "comm/launch/launch_marks.h"
 #include "comm/launch/prepared_launch.h"
 #include "comm/plan/op.h"
 #include "comm/plan/plan.h"
-#include "comm/plan/plan_context.h"
 #include "comm/plan/plan_text.h"
 #include "comm/plan/planner.h"
 #include "comm/state/call_gate.h"
@@ -40,18 +36,6 @@ namespace tutti::comm {
 namespace {
 
 constexpr std::size_t kOpsKept = 1024;
-
-/// The same for all launches of one kernel, so that its name is not made every time.
-std::uint32_t keyOf(const KernelShape& kernel) {
-  const auto number = [](auto value) { return static_cast<std::uint32_t>(value); };
-  const bool sum = device::sharesKernel(kernel.op, device::DevOp::Sum);
-  return number(kernel.func) << 24 | number(kernel.algorithm) << 16 | number(kernel.protocol) << 12 | number(sum) << 8 |
-         number(kernel.type);
-}
-
-std::string nameOf(const KernelShape& kernel) {
-  return device::kernelName(kernel.func, kernel.algorithm, kernel.protocol, kernel.op, kernel.type);
-}
 
 /// Says for reports of stalls for which operation a call opens connections, as long as it lives.
 class Connecting {
@@ -73,13 +57,10 @@ class Connecting {
 /// What lasts from one group to the next.
 struct CommWork::Kept {
   std::vector<Op> ops;
-  std::vector<Call> calls;        ///< the collectives, as ranks compare them
-  std::vector<Message> messages;  ///< the same of Send and Recv
+  NotedCalls calls;
   Planner planner;
   Plan plan;
   std::vector<LinkRequest> missing;
-  enum class Noted : std::uint8_t { No, Yes, InGraph };
-  Noted noted = Noted::No;               ///< whether the communicator counts its calls
   std::vector<PreparedLaunch> launches;  ///< one per launch of the plan, once loadKernels() was there
   std::shared_ptr<PlanEvents> events;    ///< for those who profile it; null: not yet
 };
@@ -91,21 +72,14 @@ CommWork::~CommWork() = default;
 void CommWork::begin(ncclComm& comm) {
   comm_ = &comm;
   kept_->ops.clear();
-  kept_->calls.clear();
-  kept_->messages.clear();
   if (kept_->ops.capacity() > kOpsKept) kept_->ops.shrink_to_fit();
-  if (kept_->calls.capacity() > kOpsKept) kept_->calls.shrink_to_fit();
-  if (kept_->messages.capacity() > kOpsKept) kept_->messages.shrink_to_fit();
+  kept_->calls.begin(comm);
   kept_->missing.clear();
-  kept_->noted = Kept::Noted::No;
   kept_->launches.clear();
 }
 
 void CommWork::add(const Op& op) {
-  if (const std::optional<Call> call = callOf(op)) kept_->calls.push_back(*call);
-  if (const auto message = messageOf(op); message && message->peer != comm_->identity.rank) {
-    kept_->messages.push_back(*message);
-  }
+  kept_->calls.add(op);
   kept_->ops.push_back(op);
 }
 
@@ -126,7 +100,7 @@ Status CommWork::plan() {
   comm_->progress.caller.store(threadNumber(), std::memory_order_relaxed);
   TRY(checkMayGoOn());
   const CommParts& parts = comm_->parts;
-  if (parts.planning->tuner) TRY(tellRegistered(*comm_, kept_->ops));
+  TRY(tellRegistered(*comm_, kept_->ops));
   const std::uint64_t begin = trace::on() ? trace::now() : 0;
   TRY(kept_->planner.plan(*parts.planning, kept_->ops, kept_->plan));
   if (begin != 0) tracePlan(*comm_, kept_->ops, kept_->plan, begin);
@@ -149,44 +123,13 @@ Status CommWork::connect() {
   return connectMissing(*comm_, kept_->plan, kept_->missing);
 }
 
-Status CommWork::checkMesh() const {
-  for (const PlannedLaunch& planned : kept_->plan.launches) {
-    if (!isMesh(planned.algorithm)) continue;
-    TRY(comm_->parts.channels->checkMesh(device::funcName(planned.func), device::algorithmName(planned.algorithm)));
-  }
-  return {};
-}
-
 Status CommWork::loadKernels() {
-  TRY(checkMesh());
-  CommParts& parts = comm_->parts;
-  kept_->launches.clear();
-  for (PlannedLaunch& planned : kept_->plan.launches) {
-    LoadedKernel& kernel = parts.kernels[keyOf(planned)];
-    if (kernel.function == nullptr) {
-      kernel.name = nameOf(planned);
-      ASSIGN(kernel.function, parts.device->kernel(kernel.name));
-      if (trace::on()) kernel.traced = trace::text(kernel.name);
-    }
-    planned.args.comm = parts.channels->view();
-    planned.args.stamps = nullptr;
-    planned.args.marks = nullptr;
-    planned.args.firstChannel = planned.firstChannel;
-    kept_->launches.push_back({kernel.function,
-                               device::funcName(planned.func),
-                               planned.nChannels,
-                               planned.nThreads,
-                               &planned.args,
-                               kernel.name,
-                               {planned.func, planned.algorithm, planned.protocol},
-                               kernel.traced});
-  }
-  return {};
+  return comm::loadKernels(*comm_, kept_->plan, kept_->launches);
 }
 
 Status CommWork::launch(void* groupEvent) {
   if (kept_->launches.empty()) {
-    noteCalls(false);
+    kept_->calls.note(false);
     return {};
   }
   TRY(markRegistered(*comm_, kept_->plan));
@@ -201,7 +144,7 @@ Status CommWork::launch(void* groupEvent) {
   }
   TRY(parts.launcher->launch(kept_->launches, kept_->plan.streams, driven, kept_->plan.launchEvent,
                              [this](bool captured) {
-                               noteCalls(captured);
+                               kept_->calls.note(captured);
                                comm_->parts.launcher->callNext(launchedCall());
                              }));
   if (begin != 0) traceLaunches(*comm_, kept_->ops, kept_->launches, begin);
@@ -211,34 +154,18 @@ Status CommWork::launch(void* groupEvent) {
   return {};
 }
 
-/// What graphs replay, and when, nobody knows: it has no place among the other calls.
-void CommWork::noteCalls(bool captured) {
-  if (kept_->noted != Kept::Noted::No || comm_->identity.nRanks == 1) return;
-  kept_->noted = captured ? Kept::Noted::InGraph : Kept::Noted::Yes;
-  CallLog& log = comm_->calls->log();
-  if (!kept_->calls.empty()) captured ? log.addCaptured(kept_->calls) : log.add(kept_->calls);
-  MessageLog& messages = comm_->calls->messages();
-  if (!kept_->messages.empty()) captured ? messages.giveUp() : messages.add(kept_->messages);
-}
-
 /// Others may wait for them, or find that they call something else. What is wrong with the streams the launch will say.
 void CommWork::noteWaiting() {
   const ErrorsAsInfo quiet;
-  if (const Result<bool> inGraph = captured(); inGraph.ok()) noteCalls(inGraph.value());
+  if (const Result<bool> inGraph = captured(); inGraph.ok()) kept_->calls.note(inGraph.value());
 }
 
 void CommWork::forgetCalls() {
-  const Kept::Noted noted = std::exchange(kept_->noted, Kept::Noted::No);
-  if (noted == Kept::Noted::No) return;
-  if (!kept_->calls.empty()) comm_->calls->log().giveUp(noted == Kept::Noted::Yes ? kept_->calls.size() : 0);
-  if (!kept_->messages.empty()) comm_->calls->messages().giveUp();
+  kept_->calls.forget();
 }
 
-/// What is about to be launched; its number is right once its calls are noted.
 LaunchedCall CommWork::launchedCall() const {
-  const bool messages = kept_->calls.empty();
-  const ApiFunc function = messages ? kept_->ops.front().func : kept_->calls.front().func;
-  return {comm_->calls->log().called(), static_cast<std::uint8_t>(function), messages};
+  return kept_->calls.launched(kept_->ops.front());
 }
 
 Result<bool> CommWork::captured() const {
@@ -247,7 +174,7 @@ Result<bool> CommWork::captured() const {
 }
 
 bool CommWork::mustCheckCalls() const {
-  return comm_->options.checkCalls && comm_->identity.nRanks > 1 && !kept_->calls.empty();
+  return kept_->calls.mustCompare();
 }
 
 Status CommWork::checkCalls() {
@@ -257,11 +184,7 @@ Status CommWork::checkCalls() {
   const Connecting mark(comm_->progress, kept_->plan, launchedCall());
   const trace::Span span(trace::Kind::Wait, comm_->progress.traced->number, "the calls of all ranks",
                          trace::Takes::Long);
-  CallLog& log = comm_->calls->log();
-  log.begin(kept_->calls);
-  const Status compared = compareGroup(*comm_, kept_->calls);
-  log.begin({});
-  return compared;
+  return kept_->calls.compareAll();
 }
 
 void CommWork::leave() {

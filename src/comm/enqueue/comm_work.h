@@ -38,7 +38,8 @@ class CommWork {
   /// Opens those connections; waits for these peers to do the same.
   Status connect();
   /// Loads the kernels of the plan. Loading may wait for the device, so all communicators of a group do it before the
-  /// first of them launches. Errors: what the planner relied on has not come about (checkMesh()); the driver's.
+  /// first of them launches. Errors: what the planner relied on has not come about (ChannelSet::checkMesh()); the
+  /// driver's.
   Status loadKernels();
   /// Compares its collectives with those of all ranks where TUTTI_CHECK_CALLS asks for that, unless they are being
   /// captured; waits for all ranks. ncclInvalidUsage on all of them, naming two and their calls, where they differ; the
@@ -61,10 +62,8 @@ class CommWork {
  private:
   struct Kept;
 
-  Status checkMesh() const;
   Result<bool> captured() const;
   LaunchedCall launchedCall() const;
-  void noteCalls(bool captured);
   void noteWaiting();
 
   ncclComm* comm_ = nullptr;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "comm/enqueue/call_events.h"
 #include "comm/enqueue/comm_work.h"
 #include "comm/enqueue/estimate.h"
+#include "comm/enqueue/events/call_events.h"
 #include "comm/enqueue/run_group.h"
 
 namespace tutti::comm {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/enqueue/call_events.h"
+#include "comm/enqueue/events/call_events.h"
 
 struct ncclComm;
 

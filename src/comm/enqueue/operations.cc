@@ -6,10 +6,10 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "comm/enqueue/call_events.h"
 #include "comm/enqueue/comm_work.h"
+#include "comm/enqueue/events/call_events.h"
+#include "comm/enqueue/events/tracing.h"
 #include "comm/enqueue/group.h"
-#include "comm/enqueue/tracing.h"
 #include "comm/launch/device_pool.h"
 #include "comm/state/call_gate.h"
 #include "comm/state/communicator.h"

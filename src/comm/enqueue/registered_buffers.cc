@@ -8,6 +8,7 @@
 #include "comm/launch/device_pool.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/plan/plan.h"
+#include "comm/plan/plan_context.h"
 #include "comm/state/communicator.h"
 #include "comm/state/registrations.h"
 #include "device/kernels/kernel_name.h"
@@ -108,6 +109,7 @@ Status registerForGraph(ncclComm& comm, Plan& plan, const Takers& takers, const 
 }  // namespace
 
 Status tellRegistered(const ncclComm& comm, std::span<Op> ops) {
+  if (comm.parts.planning->tuner == nullptr) return {};
   const Registrations& registrations = *comm.registrations;
   const gpu::Device& device = *comm.parts.device->device;
   ASSIGN(const gpu::ContextGuard guard, device.enter());

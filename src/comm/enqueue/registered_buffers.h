@@ -12,8 +12,8 @@ namespace tutti::comm {
 struct Op;
 struct Plan;
 
-/// Says of each collective whether both its buffers are registered (Op::registered): for tuner plugins. As below, a
-/// capture counts as registered. Errors: the driver's.
+/// Says of each collective whether both its buffers are registered (Op::registered), where a tuner plugin wants to
+/// know. As below, a capture counts as registered. Errors: the driver's.
 Status tellRegistered(const ncclComm& comm, std::span<Op> ops);
 
 /// Marks them (KernelArgs::registered), right before the plan is launched: what is registered changes. Where the plan

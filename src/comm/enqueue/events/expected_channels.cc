@@ -1,4 +1,4 @@
-#include "comm/enqueue/expected_channels.h"
+#include "comm/enqueue/events/expected_channels.h"
 
 #include <algorithm>
 #include <utility>

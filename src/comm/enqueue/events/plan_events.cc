@@ -1,4 +1,4 @@
-#include "comm/enqueue/plan_events.h"
+#include "comm/enqueue/events/plan_events.h"
 
 #include <algorithm>
 

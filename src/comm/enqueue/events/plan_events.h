@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "comm/enqueue/expected_channels.h"
-#include "comm/enqueue/expected_steps.h"
-#include "comm/enqueue/told_operations.h"
+#include "comm/enqueue/events/expected_channels.h"
+#include "comm/enqueue/events/expected_steps.h"
+#include "comm/enqueue/events/told_operations.h"
 
 struct ncclComm;
 

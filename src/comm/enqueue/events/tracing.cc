@@ -1,4 +1,4 @@
-#include "comm/enqueue/tracing.h"
+#include "comm/enqueue/events/tracing.h"
 
 #include <fmt/format.h>
 

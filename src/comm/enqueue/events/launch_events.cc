@@ -1,11 +1,11 @@
-#include "comm/enqueue/launch_events.h"
+#include "comm/enqueue/events/launch_events.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "comm/connect/channels.h"
-#include "comm/enqueue/plan_events.h"
+#include "comm/enqueue/events/plan_events.h"
 #include "comm/launch/device_pool.h"
 #include "comm/launch/graph_refs.h"
 #include "comm/launch/launch.h"

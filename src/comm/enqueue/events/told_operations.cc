@@ -1,4 +1,4 @@
-#include "comm/enqueue/told_operations.h"
+#include "comm/enqueue/events/told_operations.h"
 
 namespace tutti::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/enqueue/expected_steps.h"
+#include "comm/enqueue/events/expected_steps.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/enqueue/told_operations.h"
+#include "comm/enqueue/events/told_operations.h"
 #include "comm/plan/plan.h"
 
 struct ncclComm;

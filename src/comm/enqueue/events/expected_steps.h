@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/connect/step_counts.h"
-#include "comm/enqueue/told_operations.h"
+#include "comm/enqueue/events/told_operations.h"
 #include "comm/plan/plan.h"
 #include "proxy/step_events.h"
 

@@ -1,4 +1,4 @@
-#include "comm/enqueue/call_events.h"
+#include "comm/enqueue/events/call_events.h"
 
 #include <utility>
 
