@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/log.h"
 #include "transport/common/ranks.h"
 #include "transport/p2p/endpoint.h"
@@ -19,6 +21,15 @@ std::string plainObstacle(const P2pOptions& options, const topo::PeerInfo& self,
 }
 
 }  // namespace
+
+P2pTransport::P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner,
+                           std::shared_ptr<gpu::MemoryLedger> ledger)
+    : device_(&device),
+      options_(options),
+      slabs_(std::make_shared<Slabs>(device, options, std::move(deviceOwner), std::move(ledger))),
+      visible_(gpu::DeviceIndex::read(device.driver())) {}
+
+P2pTransport::~P2pTransport() = default;
 
 /// What this process's driver says against the two devices, asked in both directions; empty if nothing, or if it does
 /// not see one of them (then mapping the peer's memory will tell).

@@ -7,12 +7,16 @@
 
 #include "base/status.h"
 #include "gpu/context.h"
-#include "gpu/memory_ledger.h"
 #include "transport/common/transport.h"
 #include "transport/p2p/options.h"
-#include "transport/p2p/slabs.h"
+
+namespace tutti::gpu {
+class MemoryLedger;
+}  // namespace tutti::gpu
 
 namespace tutti::p2p {
+
+class Slabs;
 
 /// See transport.h. `device` must outlive the transport and its endpoints.
 class P2pTransport final : public transport::Transport {
@@ -20,11 +24,8 @@ class P2pTransport final : public transport::Transport {
   /// `deviceOwner`, which may be null, keeps the device for memory that has to outlive the transport after a failure.
   /// `ledger`, which may be null, counts the memory of its ends.
   P2pTransport(const gpu::Device& device, P2pOptions options, std::shared_ptr<const void> deviceOwner = {},
-               std::shared_ptr<gpu::MemoryLedger> ledger = {})
-      : device_(&device),
-        options_(options),
-        slabs_(std::make_shared<Slabs>(device, options, std::move(deviceOwner), std::move(ledger))),
-        visible_(gpu::DeviceIndex::read(device.driver())) {}
+               std::shared_ptr<gpu::MemoryLedger> ledger = {});
+  ~P2pTransport() override;
   std::string_view name() const override { return "P2P"; }
   Result<bool> reachable(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
   std::string whyNot(const topo::PeerInfo& self, const topo::PeerInfo& peer) const override;
