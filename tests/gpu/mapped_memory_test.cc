@@ -19,7 +19,7 @@ namespace {
 using gpu::MappedFor;
 using gpu::MappedMemory;
 
-constexpr std::size_t kGrain = std::size_t{2} << 20;
+constexpr std::size_t kMappedGrain = std::size_t{2} << 20;
 
 TEST(MappedMemory, IsTheSameThroughItsDescriptor) {
   const gpu::Driver& driver = *gpu::loadDriver().value();
@@ -28,15 +28,16 @@ TEST(MappedMemory, IsTheSameThroughItsDescriptor) {
   std::optional<MappedMemory> adopted;
   constexpr std::uint64_t kWord = 0x0123456789abcdefULL;
   {
-    const MappedMemory memory = MappedMemory::create(*owner, kGrain + 1, "a test", MappedFor::OwnDevice).value();
-    EXPECT_EQ(memory.size(), 2 * kGrain);
+    const MappedMemory memory = MappedMemory::create(*owner, kMappedGrain + 1, "a test", MappedFor::OwnDevice).value();
+    EXPECT_EQ(memory.size(), 2 * kMappedGrain);
     const Fd descriptor = memory.descriptor().value();
     adopted.emplace(MappedMemory::adopt(*other, descriptor, memory.size(), "a test").value());
     EXPECT_NE(adopted->address(), memory.address());
-    ASSERT_TRUE(gpu::copyToDevice(*owner, memory.address() + kGrain, std::as_bytes(std::span(&kWord, 1))).ok());
+    ASSERT_TRUE(gpu::copyToDevice(*owner, memory.address() + kMappedGrain, std::as_bytes(std::span(&kWord, 1))).ok());
   }
   std::uint64_t word = 0;
-  ASSERT_TRUE(gpu::copyToHost(*other, std::as_writable_bytes(std::span(&word, 1)), adopted->address() + kGrain).ok());
+  ASSERT_TRUE(
+      gpu::copyToHost(*other, std::as_writable_bytes(std::span(&word, 1)), adopted->address() + kMappedGrain).ok());
   EXPECT_EQ(word, kWord) << "it outlives its owner's mapping";
 }
 
@@ -60,7 +61,7 @@ TEST(MappedMemory, IsBookedWithWhatItTakes) {
   const auto ledger = std::make_shared<gpu::MemoryLedger>();
   {
     const auto memory = MappedMemory::create(*device, 1, {"a test", ledger}, MappedFor::OwnDevice);
-    EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), kGrain);
+    EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), kMappedGrain);
   }
   EXPECT_EQ(ledger->bytes(gpu::MemoryClass::Releasable), 0U);
 }
@@ -105,7 +106,7 @@ TEST(MappedMemory, EveryFailureOfSharingItIsNamedAndLeaksNothing) {
       expectLog(std::string("(CUDA_ERROR_OUT_OF_MEMORY) in ") + call);
       const auto descriptor = memory.value().descriptor();
       if (descriptor.ok()) {
-        EXPECT_FALSE(MappedMemory::adopt(*device, descriptor.value(), kGrain, "rank 3").ok()) << call;
+        EXPECT_FALSE(MappedMemory::adopt(*device, descriptor.value(), kMappedGrain, "rank 3").ok()) << call;
       }
     }
     EXPECT_EQ(fake.leaks(), before) << call;
@@ -117,7 +118,7 @@ TEST(MappedMemory, WhatCannotBeImportedNamesItsOwner) {
   const auto device = gpu::Device::create(fake.driver(), 0).value();
   fake.failNth("cuMemImportFromShareableHandle", CUDA_ERROR_INVALID_VALUE);
   expectLog("in cuMemImportFromShareableHandle of 2097152 bytes for memory of rank 3 on device 0");
-  EXPECT_FALSE(MappedMemory::adopt(*device, Fd(), kGrain, "rank 3").ok());
+  EXPECT_FALSE(MappedMemory::adopt(*device, Fd(), kMappedGrain, "rank 3").ok());
 }
 
 TEST(MappedMemory, ThatIsReleasedIsFreedByAnyAddressInIt) {
