@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gpu/fake_driver.h"
 #include "gpu/memory_ledger.h"
+#include "support/descriptors.h"
 #include "support/log_capture.h"
 #include "transport/common/ends.h"
 #include "transport/common/peers.h"
@@ -245,12 +245,6 @@ TEST(P2pDescriptors, EveryLinkOfASlabProvesItself) {
     expectUntouched(*devices[0], transport::fifosOf(senders[i]->view()));
     expectUntouched(*devices[1], transport::fifosOf(receivers[i]->view()));
   }
-}
-
-std::size_t openDescriptors() {
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) count += entry.exists() ? 1 : 0;
-  return count;
 }
 
 TEST(P2pDescriptors, ConnectionsComeAndGoWithoutATrace) {
