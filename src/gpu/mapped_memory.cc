@@ -122,7 +122,11 @@ Result<Fd> MappedMemory::descriptor() const {
   TRY(device_->check(
       driver.cuMemExportToShareableHandle(&fd, physical_.get().raw, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
       "cuMemExportToShareableHandle"));
-  return Fd(fd);
+  Fd descriptor(fd);
+  // A program that the application starts meanwhile would keep the memory.
+  if (::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) return descriptor;
+  return fail(ncclSystemError, "fcntl(FD_CLOEXEC) of a descriptor of memory of device {} failed: {}",
+              device_->ordinal(), errnoText(errno));
 }
 
 CUdeviceptr MappedMemory::release() {

@@ -324,7 +324,7 @@ void FakeDriver::fillVmm() {
   driver_.cuMemExportToShareableHandle = [](void* fd, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                             unsigned long long) {
     FAKE(cuMemExportToShareableHandle);
-    *static_cast<int*>(fd) = ::memfd_create("exported", MFD_CLOEXEC);
+    *static_cast<int*>(fd) = ::memfd_create("exported", 0);
     return CUDA_SUCCESS;
   };
   driver_.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*, CUmemAllocationHandleType) {

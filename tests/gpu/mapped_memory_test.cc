@@ -1,5 +1,6 @@
 #include "gpu/mapped_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -39,6 +40,15 @@ TEST(MappedMemory, IsTheSameThroughItsDescriptor) {
   ASSERT_TRUE(
       gpu::copyToHost(*other, std::as_writable_bytes(std::span(&word, 1)), adopted->address() + kMappedGrain).ok());
   EXPECT_EQ(word, kWord) << "it outlives its owner's mapping";
+}
+
+TEST(MappedMemory, ProgramsThatAreStartedDoNotInheritItsDescriptor) {
+  FakeDriver fake;
+  const auto device = gpu::Device::create(fake.driver(), 0).value();
+  const auto memory = MappedMemory::create(*device, 1, "a test", MappedFor::OwnDevice);
+  ASSERT_TRUE(memory.ok());
+  const Fd descriptor = memory.value().descriptor().value();
+  EXPECT_EQ(::fcntl(descriptor.get(), F_GETFD), FD_CLOEXEC);
 }
 
 TEST(MappedMemory, IsForItsOwnDeviceAloneUnlessOthersAreMeant) {

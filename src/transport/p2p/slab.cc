@@ -54,10 +54,7 @@ Slab::~Slab() {
 }
 
 SlabImport::SlabImport(const gpu::Device& device, const SlabName& name, std::string owner, milliseconds patience)
-    : device_(&device),
-      name_(name),
-      owner_(std::move(owner)),
-      fetch_(name.ticket, name.sharing == Sharing::Descriptor ? Deadline::in(patience) : Deadline::never()) {}
+    : device_(&device), name_(name), owner_(std::move(owner)), fetch_(name.ticket, Deadline::in(patience)) {}
 
 CUdeviceptr SlabImport::address() {
   const std::lock_guard lock(mutex_);
