@@ -53,7 +53,7 @@ def killed_during_all_reduce_is_named_by_every_survivor():
 
 
 def killed_during_all_reduce_is_named_whatever_carries_it():
-    for way in ({"NCCL_P2P_DISABLE": 1}, {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}):
+    for way in ({"NCCL_CUMEM_ENABLE": 1}, {"NCCL_P2P_DISABLE": 1}, {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1}):
         processes = start(range(4), 4, free_port(), **way)
         try:
             for process in processes.values():

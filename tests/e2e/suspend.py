@@ -22,6 +22,10 @@ def direct_access_between_processes():
     over("P2P")
 
 
+def memory_that_passes_as_descriptors():
+    over("P2P", NCCL_CUMEM_ENABLE=1)
+
+
 def shared_host_memory():
     over("SHM")
 
@@ -85,5 +89,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["figures"]:
         figures()
     else:
-        main(direct_access_between_processes, shared_host_memory, a_network, slots_of_their_own_over_a_network,
-             the_shape_of_gpus, ranks_that_send_for_others, a_rank_that_dies_meanwhile_is_named)
+        main(direct_access_between_processes, memory_that_passes_as_descriptors, shared_host_memory, a_network,
+             slots_of_their_own_over_a_network, the_shape_of_gpus, ranks_that_send_for_others,
+             a_rank_that_dies_meanwhile_is_named)
